@@ -47,7 +47,7 @@ def switch_power(bill, values, busy):
     return values["switch_port_power"] * (bill.switch_rate() * idle + busy * (1 - idle))
 
 
-def most_power(bill, values, settings):
+def max_power(bill, values, settings):
     """{part: W} with all accelerators computing and all ports sending."""
     return {"accelerators": bill.accelerators * values["accelerator_power"] * values["compute_share"],
             **constant_power(bill, values, settings), "switches": switch_power(bill, values, bill.switch_rate())}
@@ -56,7 +56,7 @@ def most_power(bill, values, settings):
 def machine_figures(bill, settings, device=None):
     """{figure: value} of a machine that has not run yet."""
     values = settings.values(settings.estimate, device)
-    price, power = capital(bill, values, settings), most_power(bill, values, settings)
+    price, power = capital(bill, values, settings), max_power(bill, values, settings)
     return {"cost": sum(price.values()), "network_cost": sum(price[part] for part in NETWORK),
             "power": sum(power.values()), "network_power": sum(power[part] for part in ("nics", "switches", "optics")),
             "embodied": 1000 * sum(embodied(bill, values, settings).values())}

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from support.console import Parser, guarded, natural  # noqa: E402
 from support.quantities import canonical, parse_quantity  # noqa: E402
 
-MOST_HOSTS = 1 << 20
+MAX_HOSTS = 1 << 20
 
 
 def quantity(unit, example):
@@ -25,8 +25,8 @@ def quantity(unit, example):
 
 
 def hosts(text):
-    if not 2 <= natural(text) <= MOST_HOSTS:
-        raise argparse.ArgumentTypeError(f"found '{text}'; expected 2 to {MOST_HOSTS:,}")
+    if not 2 <= natural(text) <= MAX_HOSTS:
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected 2 to {MAX_HOSTS:,}")
     return natural(text)
 
 

@@ -7,15 +7,15 @@ import numpy as np
 from devices import experts
 from devices.rates import attention_seconds, bytes_per_second, gemm_seconds, memory_seconds
 
-LEAST_FLOPS = 1e9  # of GEMMs and attention that are fitted to: smaller kernels are launches
+MIN_FLOPS = 1e9  # of GEMMs and attention that are fitted to: smaller kernels are launches
 
 
 class Form:
     """What a library can do: tiles of which it takes the best, or widths at which the tile that it takes by a rule has a fraction of the
     peak of its own; parts along k; and the points over k that the overhead of a tile has (none: the same for all)."""
 
-    def __init__(self, tiles, most_splits, points=(), columns=()):
-        self.tiles, self.most_splits, self.points, self.columns = tiles, most_splits, points, columns
+    def __init__(self, tiles, max_splits, points=(), columns=()):
+        self.tiles, self.max_splits, self.points, self.columns = tiles, max_splits, points, columns
         self.overheads = max(1, len(points))
         self.fractions = len(columns) + 1 if columns else len(tiles)
 
@@ -101,7 +101,7 @@ def rates_of_gemms(values, units, form):
     fractions = [rounded(fraction) for fraction in values[: form.fractions]]
     overheads = [rounded(overhead) for overhead in values[form.fractions : last]]
     bandwidth, even, sharpness, slowing, split = values[last : last + 5]
-    parts = {"most_splits": form.most_splits, "split_time": f"{rounded(split)} us"} if form.most_splits > 1 else {}
+    parts = {"max_splits": form.max_splits, "split_time": f"{rounded(split)} us"} if form.max_splits > 1 else {}
     return {
         "units": units, "even_share": rounded(even),
         "inner_overhead": [list(point) for point in zip(form.points, overheads)] if form.points else overheads[0], **parts,
@@ -117,7 +117,7 @@ def fit_gemms(device, table, precision, units, launch=None):
     quantised = launch is not None
     table = table.where(table["precision"] == precision)
     launch = launch if quantised else rounded(float(np.min(table["seconds"])) * 1e6) * 1e-6
-    table = table.where(2 * table["m"] * table["n"] * table["k"] * table["count"] >= LEAST_FLOPS)
+    table = table.where(2 * table["m"] * table["n"] * table["k"] * table["count"] >= MIN_FLOPS)
     if len(table) < 30:
         raise ValueError(f"{len(table)} GEMMs of 1 GFLOP and more in {precision}; expected at least 30")
     given, unseen = table.halves()
@@ -176,7 +176,7 @@ def attention_flops(table):
 
 
 def fit_attention(device, table, units):
-    table = table.where(attention_flops(table) >= LEAST_FLOPS)
+    table = table.where(attention_flops(table) >= MIN_FLOPS)
     sizes = set(np.unique(table["head_dim"]).astype(int))
     given, unseen = table.halves()
 
@@ -232,7 +232,7 @@ GROUPED_POINTS = (256, 4096)
 # In fp8_block DeepGEMM's rule for the tile does better on the rows that are fitted to than the best of these tiles: 0.076 and 0.079 instead of 0.085 and
 # 0.089 (H100, B200), or 0.116 and 0.081 with tiles of 128 x 128 alone.
 GROUPED_COLUMNS = (16, 64, 112, 120, 128)
-MOST_COUNTED = 0.4  # of |log(ours / measured)|: some layers take several times as long as others with more work in them
+MAX_COUNTED = 0.4  # of |log(ours / measured)|: some layers take several times as long as others with more work in them
 
 
 def grouped_of(values, units, precision):
@@ -249,7 +249,7 @@ def fit_experts(device, table, units, precision):
     kernels, of copies a fraction of it, and one time for all launches of a layer; both are fitted, too."""
     table = table.where(table["precision"] == precision)
     rows = experts.rows_of(table)
-    chosen = np.array([experts.usable(row, LEAST_FLOPS) for row in rows])
+    chosen = np.array([experts.usable(row, MIN_FLOPS) for row in rows])
     if chosen.sum() < 30:
         raise ValueError(f"{chosen.sum()} layers of experts in {precision} of 1 GFLOP and more with whole tokens for each; expected at least 30")
     given, unseen = table.where(chosen).halves()
@@ -269,7 +269,7 @@ def fit_experts(device, table, units, precision):
         return gemms + choosing + copying / rounded(values[-1]) + rounded(values[-2]) * 1e-6
 
     def cost(ours, measured):
-        error = np.minimum(np.abs(np.log(ours / measured)), MOST_COUNTED)
+        error = np.minimum(np.abs(np.log(ours / measured)), MAX_COUNTED)
         return float(np.mean(error + 0.6 * np.maximum(error - 0.15, 0)))
 
     fractions = {"bf16": lambda f: [f], "fp8_block": Form([], 1, (), GROUPED_COLUMNS).start}[precision]

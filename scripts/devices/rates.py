@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-LEAST_INNER = 64  # a part along k shorter than that is not worth a part
+MIN_INNER = 64  # a part along k shorter than that is not worth a part
 KEY_BLOCK = 64
 BINARY = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
@@ -43,6 +43,8 @@ class Device:
         for key in self.sustained or ():
             if key in OLDER:
                 raise ValueError(f"unknown key '{key}' in 'sustained' (did you mean '{OLDER[key]}'?)")
+            if key.endswith("gemms") and "most_splits" in self.sustained[key]:
+                raise ValueError(f"unknown key 'most_splits' in '{key}' (did you mean 'max_splits'?)")
         self.single = False  # kernels have rested before, as benchmarks measure them
 
     def gemms(self, precision):
@@ -116,7 +118,7 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     for tile_m, tile_n, fraction in shapes:
         tiles = np.ceil(m / tile_m) * np.ceil(n / tile_n) * count
         splits = 1
-        while splits <= rates.get("most_splits", 1):
+        while splits <= rates.get("max_splits", 1):
             inner = k / splits
             inner = inner + (overhead if np.isscalar(overhead) else curve(overhead, inner))
             arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (peak * device.clock * fraction)
@@ -124,7 +126,7 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
             seconds = together(rates, arithmetic, moved / (device.bandwidth * rates.get("bandwidth_fraction", 1)))
             if splits > 1:
                 seconds = seconds + quantity(rates.get("split_time", "0 s"), SECONDS)
-                seconds = np.where(k // splits >= LEAST_INNER, seconds, np.inf)
+                seconds = np.where(k // splits >= MIN_INNER, seconds, np.inf)
             best = np.minimum(best, seconds)
             splits *= 2
     return slowed(device, rates, best) + (device.launch if launch is None else launch)

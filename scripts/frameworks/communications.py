@@ -17,7 +17,7 @@ KINDS = (("allreduce", "all_reduce"), ("allgather", "all_gather"), ("reducescatt
 NCCL_KERNEL = re.compile(r"(?:nccl|rccl)\w*?[Kk]ernel\w*?_([A-Za-z]+)|^nccl:?_?([a-z_]+)")
 PARAMETERS_NODE = "record_param_comms"
 TRUNCATED = "..."
-MOST_RANKS = 1 << 17
+MAX_RANKS = 1 << 17
 
 
 @dataclass
@@ -78,8 +78,8 @@ def split_bytes(splits, size):
 def communication(name, into, out, members, group, root=0, in_splits=(), out_splits=()):
     """A call by its name, with bytes of its input and output tensors on this rank. None for what is no communication;
     ValueError if splits or the number of members cannot be."""
-    if not 1 <= members <= MOST_RANKS:
-        raise ValueError(f"a group of {members} ranks; expected 1 to {MOST_RANKS}")
+    if not 1 <= members <= MAX_RANKS:
+        raise ValueError(f"a group of {members} ranks; expected 1 to {MAX_RANKS}")
     kind = kind_of(name)
     if kind is None or kind == "messages":
         return None

@@ -7,7 +7,7 @@ from importing.errors import InputError
 from importing.imported import Imported
 from support.console import natural
 
-from .communications import MOST_RANKS
+from .communications import MAX_RANKS
 from .job import Calls, Groups, Job, which_ranks
 from .rank_files import GroupNames, RankFile, chakra_workload
 from .timeline import Notes, ProgramOfTimeline
@@ -38,8 +38,8 @@ def world_of(options, timelines):
         return options.ranks
     for timeline in timelines:
         for rank in (timeline.rank, (timeline.world or 1) - 1, *itertools.chain(*timeline.groups.values())):
-            if not 0 <= rank < MOST_RANKS:
-                raise InputError(timeline.path, None, f"it has a rank {rank}; expected 0 to {MOST_RANKS - 1}")
+            if not 0 <= rank < MAX_RANKS:
+                raise InputError(timeline.path, None, f"it has a rank {rank}; expected 0 to {MAX_RANKS - 1}")
     known = [timeline.world for timeline in timelines if timeline.world]
     in_groups = [max(ranks) + 1 for timeline in timelines for ranks in timeline.groups.values() if ranks]
     return max([*known, *in_groups, *(timeline.rank + 1 for timeline in timelines)])

@@ -15,7 +15,7 @@ NAMES = {"start": "start", "time": "start", "start_time": "start",
          "bytes": "bytes", "size": "bytes"}
 USUAL = ["start", "source", "destination", "bytes"]
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
-MOST_RANKS = 1 << 17
+MAX_RANKS = 1 << 17
 LONGEST = 2**63  # picoseconds, 106 days
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 
@@ -83,7 +83,7 @@ class Reader:
         self.path, self.unit, self.flows = options.input, options.time_unit, FlowTraces()
 
     def rank(self, text, line, what):
-        return whole_number(text, self.path, line, what, 0, MOST_RANKS - 1)
+        return whole_number(text, self.path, line, what, 0, MAX_RANKS - 1)
 
     def add(self, line, values):
         source = self.rank(values["source"], line, "source")

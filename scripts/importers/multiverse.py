@@ -18,10 +18,10 @@ NAME = re.compile(r"npu\.([0-9]+)\.json(\.gz|\.xz)?")
 KINDS = {"COMP_NODE": COMPUTE, "COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
 NUMBERS = ("uint64Val", "int64Val", "uint32Val", "int32Val")
-MOST_DEPENDENCIES = 10  # node_to_int_array
+MAX_DEPENDENCIES = 10  # node_to_int_array
 LONGEST = 2**63 // 10**6  # microseconds
 ALL_DIMENSIONS = 3  # ring_dim0 to ring_dim2
-MOST_RANKS = 1 << 20
+MAX_RANKS = 1 << 20
 
 
 def add_arguments(parser):
@@ -196,7 +196,7 @@ class Workload:
         for node in self.nodes(rank):
             self.of_node(node, rank)
             count += 1
-            if len(node.dependencies()) > MOST_DEPENDENCIES and self.long is None:
+            if len(node.dependencies()) > MAX_DEPENDENCIES and self.long is None:
                 self.long = f"{node.path}:{node.place}"
             if node.type == "COMM_COLL_NODE" and sum(self.groups.wide(node.involved())) > 1 and self.several is None:
                 self.several = f"{node.path}:{node.place}"
@@ -242,7 +242,7 @@ class Workload:
         self.imported.ignore("nodes", "durationMicros of communications, and the NPU's own end of messages (its "
                                       "generator writes the node's number there, and Multiverse takes the NPU's)")
         if self.long:
-            self.imported.refuse(self.long, f"more than {MOST_DEPENDENCIES} dependencies, of which Multiverse takes "
+            self.imported.refuse(self.long, f"more than {MAX_DEPENDENCIES} dependencies, of which Multiverse takes "
                                             "the first; all count here (this and all such nodes)")
         if self.several:
             self.imported.refuse(self.several, "a collective through several dimensions: in Multiverse one ring after "
@@ -252,8 +252,8 @@ class Workload:
 def read(options):
     imported = Imported([], None, [f"The workload {options.input} of Multiverse."])
     workload = Workload(options, imported)
-    if not 2 <= len(workload.files) <= MOST_RANKS:
-        raise InputError(options.input, None, f"found files of {len(workload.files)} NPUs; expected 2 to {MOST_RANKS}")
+    if not 2 <= len(workload.files) <= MAX_RANKS:
+        raise InputError(options.input, None, f"found files of {len(workload.files)} NPUs; expected 2 to {MAX_RANKS}")
     imported.inputs, imported.ranks = [str(path) for path in workload.files], len(workload.files)
     for rank in range(imported.ranks):
         workload.look(rank)

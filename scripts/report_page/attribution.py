@@ -8,7 +8,7 @@ import numpy as np
 from report_page.values import bytes_text, packed
 
 PREFIX = "part_"
-MOST_ROWS = 16_384
+MAX_ROWS = 16_384
 # Names of parts, and their meaning for the run: the first pattern that its name holds.
 CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
               ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
@@ -67,7 +67,7 @@ def of_collectives(run, collectives):
     groups = [f"{title['job'] + ': ' if several else ''}{title['kind']}, {title['ranks']} ranks, "
               f"{bytes_text(title['bytes'])}" for title in titles]
     # Those that took longest, if there are more than the page holds.
-    rows = np.sort(np.argsort(-collectives.time, kind="stable")[:MOST_ROWS])
+    rows = np.sort(np.argsort(-collectives.time, kind="stable")[:MAX_ROWS])
     labels = [f"#{number} {label}" for number, label in zip(collectives.id[rows], collectives.label[rows])]
     return bars("collectives", names, values[rows], labels, collectives.group[rows]) | {"groups": groups,
                                                                                        "total": len(values)}
@@ -86,8 +86,8 @@ def attribution(run, jobs, collectives):
         found.append(bars("jobs", names, values, jobs.names, whole=ranks_of_jobs(run)) | {"total": len(values)})
     names, values = parts_of(run, "ranks", simple)
     if names and run.has("ranks", "rank"):
-        labels = [f"rank {rank}" for rank in run.column("ranks", "rank")[:MOST_ROWS].tolist()]
-        found.append(bars("ranks", names, values[:MOST_ROWS], labels) | {"total": len(values)})
+        labels = [f"rank {rank}" for rank in run.column("ranks", "rank")[:MAX_ROWS].tolist()]
+        found.append(bars("ranks", names, values[:MAX_ROWS], labels) | {"total": len(values)})
     return [*found, *filter(None, [of_collectives(run, collectives)])]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from report_page.values import packed
 
 COLUMNS = ("id", "job", "kind", "algorithm", "label", "ranks", "bytes", "start", "time", "algbw", "busbw")
-MOST_CALLS = 20_000
+MAX_CALLS = 20_000
 
 
 class Collectives:
@@ -50,7 +50,7 @@ class Collectives:
     def table(self):
         if not self.there:
             return None
-        some = np.arange(len(self.id))[:MOST_CALLS]
+        some = np.arange(len(self.id))[:MAX_CALLS]
         labels, number = np.unique(self.label.astype(str)[some], return_inverse=True)
         return {
             "groups": [self.row(group) for group in self.order()], "total": len(self.id), "calls": len(some),

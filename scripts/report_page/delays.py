@@ -10,8 +10,8 @@ from weft_results import critical_path as follow
 from weft_results import slack
 
 MOST = 20
-MOST_STEPS = 500
-MOST_MESSAGES = 2_000_000  # of a run whose critical path is followed: seconds
+MAX_STEPS = 500
+MAX_MESSAGES = 2_000_000  # of a run whose critical path is followed: seconds
 
 
 def column_like(names, *patterns):
@@ -100,7 +100,7 @@ class Delays:
 def critical_path(run):
     """The longest stretches of the critical path, in order of time, and its time by kind; None if the file does not
     have what it needs, or too many messages for a page that is to be there in seconds."""
-    if run.rows("messages") > MOST_MESSAGES:
+    if run.rows("messages") > MAX_MESSAGES:
         return None
     with weft_results.open(run.path) as results:
         if follow.missing(results) is not None:
@@ -108,7 +108,7 @@ def critical_path(run):
         steps = follow.critical_path(results)
         slacks = slacks_of(results)
     stretches = follow.stretches(follow.by_operation(steps))
-    longest = sorted(range(len(stretches)), key=lambda i: (stretches[i]["start"] - stretches[i]["end"], i))[:MOST_STEPS]
+    longest = sorted(range(len(stretches)), key=lambda i: (stretches[i]["start"] - stretches[i]["end"], i))[:MAX_STEPS]
     return {"rows": len(stretches), "columns": ["start", "time", "what", "ranks", "messages", "mostly"],
             "units": ["ps", "ps", "text", "text", "1", "text"],
             "cells": [cells_of(stretches[i]) for i in sorted(longest)],
@@ -122,8 +122,8 @@ def slacks_of(results):
         return []
     found = slack.slack(results)
     ranks = slack.of_ranks(results, found)
-    rows = [[one["name"], one["calls"], one["critical"], one["least"], one["median"]]
-            for one in slack.of_communication(results, found)[:MOST_STEPS]]
+    rows = [[one["name"], one["calls"], one["critical"], one["min"], one["median"]]
+            for one in slack.of_communication(results, found)[:MAX_STEPS]]
     if ranks:
         times = sorted(one["slack"] for one in ranks)
         rows.insert(0, ["compute, by rank", len(ranks), sum(time == 0 for time in times), times[0],

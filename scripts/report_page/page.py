@@ -147,7 +147,7 @@ def collectives(run):
     if data is None:
         return ""
     rows = [collective_row(group, len(run["jobs"]) > 1) for group in data["groups"]]
-    heads = ["size", "collective", "algorithm", "ranks", "calls", "time: least", "mean", "most", "algbw", "busbw"]
+    heads = ["size", "collective", "algorithm", "ranks", "calls", "time: min", "mean", "max", "algbw", "busbw"]
     words = "As nccl-tests prints them: bandwidths are means of calls, in 10⁹ B/s. A collective opens into its calls."
     if data["calls"] < data["total"]:
         words += f" The first {data['calls']:,} of {data['total']:,} calls open."

@@ -21,7 +21,7 @@ CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "ret
                     "credits": 8, "own": 9, "peers": 2, "local": 7, "window": 11, "sending": 12, "exposed": 1, "idle": 10,
                     "other": 10}
 TYPES = {code: np.dtype(name) for name, code in CODES.items()}
-MOST_LANES, MOST_BARS, MOST_LINKS = 96, 64, 20_000
+MAX_LANES, MAX_BARS, MAX_LINKS = 96, 64, 20_000
 
 
 def unpacked(array):
@@ -41,7 +41,7 @@ def draw_timeline(run):
     if data is None or data["count"] == 0:
         return None
     first, start, length = (unpacked(data[name]) for name in ("first", "start", "length"))
-    phase, lanes = unpacked(data["phase"]), some(len(data["lanes"]), MOST_LANES)
+    phase, lanes = unpacked(data["phase"]), some(len(data["lanes"]), MAX_LANES)
     scale, unit = time_axis(run["end"])
     figure, axes = plt.subplots(figsize=(10, min(0.16 * len(lanes), 9) + 1.6), layout="constrained")
     for number, name in enumerate(data["phases"]):
@@ -69,7 +69,7 @@ def draw_topology(run):
         value = unpacked(data["caused"])
         scale, unit = time_axis(value.max())
         title = f"delay caused ({unit})"
-    order = np.argsort(value, kind="stable")[-MOST_LINKS:]
+    order = np.argsort(value, kind="stable")[-MAX_LINKS:]
     a, b = np.column_stack((x, -y))[origin[order]], np.column_stack((x, -y))[target[order]]
     figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
     share = value[order] / max(value.max(), 1e-12)
@@ -136,7 +136,7 @@ def draw_attribution(run):
     if data is None:
         return None
     values = unpacked(data["values"]).reshape(data["rows"], -1)
-    groups = np.array_split(np.arange(len(values)), min(MOST_BARS, len(values)))
+    groups = np.array_split(np.arange(len(values)), min(MAX_BARS, len(values)))
     means = np.array([values[group].mean(axis=0) for group in groups])
     scale, unit = time_axis(means.sum(axis=1).max())
     figure, axes = plt.subplots(figsize=(9, 0.15 * len(groups) + 1.6), layout="constrained")

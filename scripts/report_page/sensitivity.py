@@ -3,16 +3,16 @@
 
 import math
 
-MOST_GROUPS = 8  # of numbers that are drawn: as many parts of their range
+MAX_GROUPS = 8  # of numbers that are drawn: as many parts of their range
 
 
 def groups_of(values):
     """[group of each case] and {group: name}: the values themselves, or eighths of the order of many numbers."""
     kinds = sorted(set(values), key=lambda value: (isinstance(value, str), value))
-    if len(kinds) <= MOST_GROUPS or any(isinstance(value, str) for value in kinds):
+    if len(kinds) <= MAX_GROUPS or any(isinstance(value, str) for value in kinds):
         return [kinds.index(value) for value in values], kinds
-    part = {value: i * MOST_GROUPS // len(kinds) for i, value in enumerate(kinds)}
-    names = [[value for value in kinds if part[value] == i] for i in range(MOST_GROUPS)]
+    part = {value: i * MAX_GROUPS // len(kinds) for i, value in enumerate(kinds)}
+    names = [[value for value in kinds if part[value] == i] for i in range(MAX_GROUPS)]
     return [part[value] for value in values], [(some[0], some[-1]) for some in names]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from report_page.messages import BINS
 from report_page.values import maximum_at, packed
 
-MOST_BINS = 480
+MAX_BINS = 480
 HEAT_ROWS = 32
 CURVES = 8
 
@@ -22,7 +22,7 @@ class LinkSeries:
             return
         self.interval = int(run.attribute("links_series", "interval", 0)) or self.end
         count = max(-(-self.end // self.interval), 1)
-        self.step = -(-count // MOST_BINS)
+        self.step = -(-count // MAX_BINS)
         self.bins = -(-count // self.step)
         self.used = np.zeros((links.count, self.bins), dtype=np.float32)
         self.queue = np.zeros((links.count, self.bins), dtype=np.float64)
@@ -111,7 +111,7 @@ def rates(run):
     interval = int(run.attribute("rates_series", "interval", 0)) or run.end
     pairs, count = busiest_pairs(run)
     bins = -(-run.end // interval)
-    step = max(-(-bins // MOST_BINS), 1)
+    step = max(-(-bins // MAX_BINS), 1)
     shape = (len(pairs), -(-bins // step))
     sent, allowed, flight = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for block in run.blocks("rates_series", names):

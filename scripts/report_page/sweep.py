@@ -9,7 +9,7 @@ import yaml
 from report_page.reading import ReportError
 from report_page.values import plain
 
-MOST_CASES = 20_000
+MAX_CASES = 20_000
 INPUT, OUTPUTS = "in_", ("out_", "derived_", "machine_")
 
 
@@ -86,7 +86,7 @@ def sweep_report(file):
     for name, (unit, values) in columns.items():
         title = re.sub("^(in|out|derived|machine)_", "", name)
         described.append({"name": name, "title": title, "unit": unit, "role": role(name),
-                          "numeric": is_number(values), "values": values[:MOST_CASES]})
+                          "numeric": is_number(values), "values": values[:MAX_CASES]})
     described.sort(key=lambda column: place(column["name"]))
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))

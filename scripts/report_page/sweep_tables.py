@@ -5,7 +5,7 @@ from report_page.elements import note, section, table, tag, text
 from report_page.sensitivity import sensitivity as shares_of
 from report_page.values import percent, value_text
 
-MOST_ROWS, MOST_OUTCOMES, MOST_VALUES = 100, 4, 8
+MAX_ROWS, MAX_OUTCOMES, MAX_VALUES = 100, 4, 8
 
 
 def columns_of(sweep):
@@ -66,10 +66,10 @@ def front(sweep):
     rows.sort(key=lambda i: [*((isinstance(columns[name]["values"][i], str), columns[name]["values"][i])
                                for name in within), first[i]])
     compared = f", of those with the same {titles(columns, within)}" if within else ""
-    more = f"; the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
+    more = f"; the first {MAX_ROWS}" if len(rows) > MAX_ROWS else ""
     words = (f"No other case is as good in each of {titles(columns, asked)} and better in one{compared}. "
              f"{len(rows)} cases{more}.")
-    cells = [[tag("span", str(i), data_front=i), *(cell(column, i) for column in shown)] for i in rows[:MOST_ROWS]]
+    cells = [[tag("span", str(i), data_front=i), *(cell(column, i) for column in shown)] for i in rows[:MAX_ROWS]]
     numbers = [at for at, column in enumerate(shown, 1) if column["numeric"]]
     return section("The best (Pareto front)", "front", note(words),
                    tag("div", table(["case", *map(head, shown)], cells, numbers), class_="scroll"))
@@ -83,7 +83,7 @@ def outcomes_of(sweep, columns):
     asked = [columns[name] for key in ("minimize", "maximize") for name in sweep["objective"][key]]
     found = asked or [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"] and
                       not column["name"].startswith("machine_")]
-    return [column for column in found if column["numeric"] and len(set(column["values"])) > 1][:MOST_OUTCOMES]
+    return [column for column in found if column["numeric"] and len(set(column["values"])) > 1][:MAX_OUTCOMES]
 
 
 def effect_text(column, effect):
@@ -92,7 +92,7 @@ def effect_text(column, effect):
             return " to ".join(value_text(one, column["unit"]) for one in value)
         return value_text(value, column["unit"])
 
-    shown = sorted(effect, key=lambda pair: pair[1])[:MOST_VALUES]
+    shown = sorted(effect, key=lambda pair: pair[1])[:MAX_VALUES]
     more = f" and {len(effect) - len(shown)} more" if len(effect) > len(shown) else ""
     return ", ".join(f"{text(name(value))} {factor:.3g}" for value, factor in shown) + more
 

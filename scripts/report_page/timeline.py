@@ -8,9 +8,9 @@ import numpy as np
 from report_page.values import classes_of, covered_until, packed
 
 # So many operations are in the page one by one. Of more, some ranks are, and the share of all over time.
-MOST_OPERATIONS = 120_000
+MAX_OPERATIONS = 120_000
 ACTIVITY_BINS = 600
-MOST_LANES = 3
+MAX_LANES = 3
 KINDS = ("compute", "collective", "send", "receive")
 PHASES = ((r"\bforward\b", "forward"), (r"\bbackward\b", "backward"), (r"\boptimi[sz]er\b", "optimizer"),
           (r"\bactivations\b|micro-batch \S+ gradients\b", "pipeline"), (r"\bgrad(ient)?s?\b|\bbucket\b", "gradients"),
@@ -25,7 +25,7 @@ def phase_of(label, kind):
     return re.sub(r"[\d.:#]+", "", label).strip() or KINDS[min(kind, 3)]
 
 
-def lanes_of(starts, ends, most=MOST_LANES):
+def lanes_of(starts, ends, most=MAX_LANES):
     """A lane for each interval, in order of start: the first that is free; what finds none is in the last."""
     if len(starts) == 0 or (starts[1:] >= np.maximum.accumulate(ends)[:-1]).all():
         return np.zeros(len(starts), dtype=np.int64)
@@ -60,8 +60,8 @@ class Operations:
 
     def choose(self):
         """All ranks, or evenly spaced ones and the last to finish, with as many operations as the page holds."""
-        most = int(MOST_OPERATIONS // max(self.counts.mean(), 1)) if self.total else 0
-        if self.total <= MOST_OPERATIONS:
+        most = int(MAX_OPERATIONS // max(self.counts.mean(), 1)) if self.total else 0
+        if self.total <= MAX_OPERATIONS:
             return self.ranks
         places = np.linspace(0, len(self.ranks) - 1, max(most - 1, 1)).round().astype(int)
         last = [self.slowest()] if most > 1 else []
@@ -128,7 +128,7 @@ class Operations:
             mine = np.flatnonzero((self.rank == rank) & (self.kind > 0))
             mine = mine[np.argsort(self.start[mine], kind="stable")]
             lanes[mine] = 1 + lanes_of(self.start[mine], self.end[mine])
-        return lanes, ["compute", "communication", *(f"communication {i}" for i in range(2, MOST_LANES + 1))]
+        return lanes, ["compute", "communication", *(f"communication {i}" for i in range(2, MAX_LANES + 1))]
 
 
 def packed_lanes(data):
@@ -178,7 +178,7 @@ def of_collectives(run, jobs):
     """Without operations: the collectives of each job."""
     number, job, kind, ranks, label, start, end = run.columns(
         "collectives", "id", "job", "kind", "ranks", "label", "start", "end")
-    done = np.flatnonzero((start >= 0) & (end >= start))[:MOST_OPERATIONS]
+    done = np.flatnonzero((start >= 0) & (end >= start))[:MAX_OPERATIONS]
     done = done[np.lexsort((start[done], job[done]))]
     lane = np.zeros(len(done), dtype=np.int64)
     most = 8

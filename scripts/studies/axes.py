@@ -11,7 +11,7 @@ from support.nodes import flow
 from support.quantities import BASES, parse_number, parse_quantity
 
 SECTIONS = ["topology", "network", "workload", "background", "simulation", "output", "accounting"]
-MOST_CASES = 1_000_000
+MAX_CASES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -253,8 +253,8 @@ class Axes:
                 for path, (key, _) in sampled.keys.items():
                     self.add(path, key)
                 products.append(sampled.rows())
-            if math.prod(len(rows) for rows in products) > MOST_CASES:
-                raise parts[name].error(f"found more than {MOST_CASES:,} cases; expected fewer")
+            if math.prod(len(rows) for rows in products) > MAX_CASES:
+                raise parts[name].error(f"found more than {MAX_CASES:,} cases; expected fewer")
         self.cases = [{}]
         for rows in products:
             self.cases = [{**case, **row} for case in self.cases for row in rows]

@@ -15,7 +15,7 @@ import tempfile
 from support import nodes
 from support.errors import EnvironmentFailure, StudyError
 
-MOST_TEXT = 1 << 20  # bytes of a file in which names of further files are looked for
+MAX_TEXT = 1 << 20  # bytes of a file in which names of further files are looked for
 
 
 class Program:
@@ -115,7 +115,7 @@ class Files:
 
     @staticmethod
     def content(path):
-        if path.suffix not in (".yaml", ".yml", ".json") or path.stat().st_size > MOST_TEXT:
+        if path.suffix not in (".yaml", ".yml", ".json") or path.stat().st_size > MAX_TEXT:
             return None
         try:
             return nodes.load(path)[1].data()

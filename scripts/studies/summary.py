@@ -9,7 +9,7 @@ from support.quantities import readable
 from .runs import name_of
 from .search import told
 
-MOST_LINES = 40
+MAX_LINES = 40
 
 
 def aligned(lines):
@@ -87,13 +87,13 @@ def as_table(sweep, rows):
         names = [*study.outputs, *study.derived]
         lines = [["case", *study.axes.keys, *names]]
         units = {name: output.unit for name, output in study.outputs.items()}
-        for i in shown[:MOST_LINES]:
+        for i in shown[:MAX_LINES]:
             values = rows[i]["values"]
             lines.append([str(i), *labels(sweep, study.cases[i]),
                           *(value_text(values.get(name), units.get(name, "1")) for name in names)])
         text += "\n" + aligned(lines) + "\n"
-        if len(shown) > MOST_LINES:
-            text += f"  (the first {MOST_LINES} of {len(shown)})\n"
+        if len(shown) > MAX_LINES:
+            text += f"  (the first {MAX_LINES} of {len(shown)})\n"
     for i, row in enumerate(rows):
         if row["status"] == "failed":
             text += f"  case {i} failed: {row['error']}\n"

@@ -9,7 +9,7 @@ import numpy as np
 from weft_commands.slices import exposed_times, rank_by_rank
 
 KINDS = ["compute", "collective", "send", "receive"]
-MOST_MESSAGES = 10**7  # more are not read
+MAX_MESSAGES = 10**7  # more are not read
 SHARES = [50, 99, 100]
 PARTS_TABLES = ["ranks", "collectives", "messages"]
 
@@ -161,7 +161,7 @@ class Facts:
         found = {}
         for table in PARTS_TABLES:
             names = self.run.parts(table)
-            if names and self.run.rows(table) <= MOST_MESSAGES:
+            if names and self.run.rows(table) <= MAX_MESSAGES:
                 found[table] = self.run.sums(table, names)
         return found
 
@@ -177,7 +177,7 @@ class Facts:
     @cached_property
     def slowdowns(self):
         """Percentiles of the slowdown of messages; [] if there are none, or too many to be read."""
-        if not self.run.has("messages", "slowdown") or self.run.rows("messages") > MOST_MESSAGES:
+        if not self.run.has("messages", "slowdown") or self.run.rows("messages") > MAX_MESSAGES:
             return []
         return self.run.percentiles("messages", "slowdown", SHARES)
 

@@ -5,7 +5,7 @@ from statistics import median
 
 from weft_commands.quantities import change_text, percent_text, quantity_text, rounded, time_text
 
-MOST_STRAGGLERS = 4
+MAX_STRAGGLERS = 4
 NO_INFLUENCE = ("output.", "simulation.partition")
 
 
@@ -62,7 +62,7 @@ def stragglers(found, computed):
     if most <= 0 or usual > most / 4:
         return None
     slow = [rank for rank, time in enumerate(computed) if time > most / 2]
-    if len(slow) > min(MOST_STRAGGLERS, len(computed) / 2):
+    if len(slow) > min(MAX_STRAGGLERS, len(computed) / 2):
         return None
     names = listed([str(rank) for rank in slow])
     subject = f"Rank {names} is a straggler" if len(slow) == 1 else f"Ranks {names} are stragglers"

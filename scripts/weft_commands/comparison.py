@@ -3,7 +3,7 @@
 
 import os
 
-from weft_commands.compare_facts import MOST_MESSAGES, part_name
+from weft_commands.compare_facts import MAX_MESSAGES, part_name
 from weft_commands.compare_inputs import input_differences
 from weft_commands.compare_verdict import sentences
 
@@ -63,7 +63,7 @@ class Comparison:
         if only:
             self.notes.append(f"Jobs of one run only are not compared: {', '.join(only)}.")
         for facts, name in zip((one, other), self.names):
-            if facts.run.rows("messages") > MOST_MESSAGES:
+            if facts.run.rows("messages") > MAX_MESSAGES:
                 self.notes.append(f"{name} has {facts.run.rows('messages')} messages, which were not read.")
             if not facts.run.complete:
                 self.notes.append(f"{name} did not reach its end: its times are those until then.")

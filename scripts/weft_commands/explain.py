@@ -122,9 +122,9 @@ def slack_lines(result, top):
         yield f"  {time_text(rank['slack']):>10}  rank {rank['rank']} ({rank['label'] or 'compute'})"
     if found["communication"]:
         yield "slack of communication, by how much longer a call could have taken:"
-        yield f"  {'least':>10}  {'median':>10}  {'calls':>6}  {'without':>7}  which"
+        yield f"  {'min':>10}  {'median':>10}  {'calls':>6}  {'without':>7}  which"
     for one in found["communication"][:top]:
-        yield (f"  {time_text(one['least']):>10}  {time_text(one['median']):>10}  {one['calls']:>6}  {one['critical']:>7}  "
+        yield (f"  {time_text(one['min']):>10}  {time_text(one['median']):>10}  {one['calls']:>6}  {one['critical']:>7}  "
                f"{one['name']}")
 
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-MOST_COLLECTIVES = 3
+MAX_COLLECTIVES = 3
 
 
 def named_job(name):
@@ -54,7 +54,7 @@ def delaying_links(run):
     links = []
     for link in np.unique(waits["link"]).tolist():
         rows = {name: column[waits["link"] == link] for name, column in waits.items()}
-        hit = sorted(of_collectives.get(link, {}).items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_COLLECTIVES]
+        hit = sorted(of_collectives.get(link, {}).items(), key=lambda pair: (-pair[1], pair[0]))[:MAX_COLLECTIVES]
         links.append({"link": link, "from": str(ends["from_name"][link]), "to": str(ends["to_name"][link]),
                       "time": int(rows["time"].sum()), "first": int(rows["first"].min()),
                       "last": int(rows["last"].max()), "waiting": shares(names, rows["job"], rows["time"]),

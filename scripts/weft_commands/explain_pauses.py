@@ -6,7 +6,7 @@ held up."""
 
 import numpy as np
 
-MOST_PAIRS = 3
+MAX_PAIRS = 3
 
 
 def stopped_links(run):
@@ -106,5 +106,5 @@ def pause_trees(run):
 
 
 def pairs_text(pairs, text):
-    shown = [f"{pair['source']} -> {pair['destination']} {text(pair)}" for pair in pairs[:MOST_PAIRS]]
-    return ", ".join(shown) + (f", and {len(pairs) - MOST_PAIRS} more" if len(pairs) > MOST_PAIRS else "")
+    shown = [f"{pair['source']} -> {pair['destination']} {text(pair)}" for pair in pairs[:MAX_PAIRS]]
+    return ", ".join(shown) + (f", and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else "")

@@ -13,7 +13,7 @@ COMPUTE, SEND = 0, 2
 NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
           "operations": ["rank", "operation", "start", "end", "kind", "collective", "cause", "label"]}
 HOW = "needs rows of all messages with causes, and operations: output: {attribution: full, operations: true}"
-MOST_MESSAGES = 20_000_000  # which fit into memory
+MAX_MESSAGES = 20_000_000  # which fit into memory
 
 
 @dataclass
@@ -187,8 +187,8 @@ def missing(run):
     """Why there is no critical path in a file, as text; None if there is one."""
     if not all(run.has(table, *columns) for table, columns in NEEDED.items()):
         return HOW
-    if run.rows("messages") > MOST_MESSAGES:
-        return f"has {run.rows('messages')} messages; the critical path of at most {MOST_MESSAGES} can be followed"
+    if run.rows("messages") > MAX_MESSAGES:
+        return f"has {run.rows('messages')} messages; the critical path of at most {MAX_MESSAGES} can be followed"
     return None
 
 

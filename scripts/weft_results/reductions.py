@@ -7,7 +7,7 @@ import numpy as np
 
 LOW = 0xFFFFFFFF
 BINS = 1 << 16
-MOST_GATHERED = 1 << 20  # values that are sorted in memory
+MAX_GATHERED = 1 << 20  # values that are sorted in memory
 
 
 def names(columns):
@@ -134,7 +134,7 @@ class Range:
 
     def __init__(self, low, high, count, first):
         self.low, self.high, self.count, self.first = low, high, count, first
-        self.sorted_at_once = count <= MOST_GATHERED
+        self.sorted_at_once = count <= MAX_GATHERED
         self.width = (high - low) // BINS + 1
         self.counts = None if self.sorted_at_once else np.zeros(BINS, dtype=np.int64)
         self.gathered = []

@@ -14,7 +14,7 @@ from weft_results import critical_path
 END, START = 0, 1  # kinds of /dependencies; those above are ends, too
 COLLECTIVE, SEND, RECV = 1, 2, 3
 NEEDED = {"operations": ["message"], "dependencies": ["rank", "operation", "after", "kind"]}
-MOST_OPERATIONS = 3_000_000  # which are walked in a minute
+MAX_OPERATIONS = 3_000_000  # which are walked in a minute
 PLENTY = np.iinfo(np.int64).max
 
 
@@ -162,8 +162,8 @@ def missing(run):
     """Why there is no slack in a file, as text; None if there is."""
     if not all(run.has(table, *columns) for table, columns in NEEDED.items()):
         return critical_path.missing(run) or critical_path.HOW
-    if run.rows("operations") > MOST_OPERATIONS:
-        return f"has {run.rows('operations')} operations; slack of at most {MOST_OPERATIONS} can be found"
+    if run.rows("operations") > MAX_OPERATIONS:
+        return f"has {run.rows('operations')} operations; slack of at most {MAX_OPERATIONS} can be found"
     return critical_path.missing(run)
 
 
@@ -203,9 +203,9 @@ def of_communication(run, slacks):
         of_name = least.setdefault(name, {})
         of_name[key] = min(of_name.get(key, PLENTY), int(slacks[row]))
     found = [{"name": name, "calls": len(of_name), "critical": sum(value == 0 for value in of_name.values()),
-              "least": min(of_name.values()), "median": int(np.median(list(of_name.values())))}
+              "min": min(of_name.values()), "median": int(np.median(list(of_name.values())))}
              for name, of_name in least.items()]
-    return sorted(found, key=lambda one: (one["least"], -one["critical"], one["name"]))
+    return sorted(found, key=lambda one: (one["min"], -one["critical"], one["name"]))
 
 
 def without_numbers(label):

@@ -16,7 +16,7 @@ from weft_testing import SOURCE, ProgramTest, quantities, two_at_a_time, weft
 
 GOLDEN = SOURCE / "tests" / "golden" / "fingerprints.csv"
 COLUMNS = ["experiment", "fingerprint", "simulated_time_ps", "packet_hops"]
-MOST_HOPS = 20 * 10**6  # of an experiment that is run here: about two seconds
+MAX_HOPS = 20 * 10**6  # of an experiment that is run here: about two seconds
 
 
 def expected_hops(path):
@@ -27,7 +27,7 @@ def experiments():
     """All of tests/golden, and those that are shipped and are done soon."""
     shipped = sorted((SOURCE / "workloads").glob("*.yaml"))
     hops = two_at_a_time(functools.partial(expected_hops, path) for path in shipped)
-    return [path for path, count in zip(shipped, hops) if count <= MOST_HOPS] + sorted(GOLDEN.parent.glob("*.yaml"))
+    return [path for path, count in zip(shipped, hops) if count <= MAX_HOPS] + sorted(GOLDEN.parent.glob("*.yaml"))
 
 
 class Golden(ProgramTest):

@@ -195,10 +195,10 @@ TEST_P(Controls, defaults_suit_every_path_and_marking_is_possible) {
   on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     EXPECT_NO_THROW(kind.check(path));
     const EcnMarking marking = kind.default_marking(path.nic_rate, path.base_rtt);
-    EXPECT_LE(marking.least, marking.most);
+    EXPECT_LE(marking.min, marking.max);
     EXPECT_GE(marking.probability, 0);
     EXPECT_LE(marking.probability, 1);
-    EXPECT_TRUE(!kind.services().ecn || marking.most > Bytes(0));
+    EXPECT_TRUE(!kind.services().ecn || marking.max > Bytes(0));
     EXPECT_TRUE(kind.services().ecn || kind.services().cnp_interval == Time()) << "CNPs come from marks";
   });
 }

@@ -22,7 +22,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import FAT_TREE, NETWORK, SOURCE, weft
 
-LEAST_SHARE = 0.8
+MIN_SHARE = 0.8
 MOST = {"packet-hops": 1.05, "memory": 1.2, "wall time": 1.5}
 SECONDS = 3600  # that a run may take
 ATTEMPTS = 3
@@ -67,7 +67,7 @@ def judged(told, ranks, share):
     factors = {figure: told[figure]["factor"] for figure in MOST}
     if ranks == 1:
         factors["wall time"] = told["processor time"]["factor"]
-    elif share < LEAST_SHARE:
+    elif share < MIN_SHARE:
         del factors["wall time"]
     return factors
 

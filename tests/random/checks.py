@@ -16,7 +16,7 @@ from weft_testing import SOURCE, parts_that_do_not_add_up  # noqa: E402
 PROMISES = schema_test.read_schema(SOURCE / "docs/reference/hdf5_schema.md")
 MINUS_ONE = re.compile(r"-1 if|, -1 ")
 ROUNDING = 1e-9
-LEAST_TO_GIVE_UP = 30 * 10**12  # ps, with a least timeout of 1 ms
+MIN_TO_GIVE_UP = 30 * 10**12  # ps, with a least timeout of 1 ms
 LAWS = {}
 LINK_FRAME = 84  # bytes of a pause frame on the wire (IEEE 802.3 clause 31); credits are smaller
 
@@ -485,7 +485,7 @@ def transfers_arrive(results):
     yield from rows_where(sized & (table["bytes"] > table["size"]), table, "more bytes read than there are")
     if results.complete:  # or TCP has given up, after pauses that double 15 times
         silent = results.end - numpy.maximum(table["last"], table["start"])
-        lacking = sized & (table["bytes"] != table["size"]) & (silent < LEAST_TO_GIVE_UP)
+        lacking = sized & (table["bytes"] != table["size"]) & (silent < MIN_TO_GIVE_UP)
         yield from rows_where(lacking, table, "not all delivered in a complete run")
     some = table["bytes"] > 0
     yield from rows_where(some & (table["first"] < table["start"]), table, "read before the start")

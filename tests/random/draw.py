@@ -86,19 +86,19 @@ class Draw:
             return self.pick(ABSURD_SIZES)
         return f"{least} B" if least == most else self.with_unit(self.between(least, most), SIZE_UNITS)
 
-    def time(self, least_ps, most_ps):
+    def time(self, min_ps, max_ps):
         if self.is_absurd():
             return self.pick(ABSURD_TIMES)
-        return f"{least_ps} ps" if least_ps == most_ps else self.with_unit(self.between(least_ps, most_ps), TIME_UNITS)
+        return f"{min_ps} ps" if min_ps == max_ps else self.with_unit(self.between(min_ps, max_ps), TIME_UNITS)
 
-    def rate(self, least_bps=10**9, most_bps=8 * 10**11):
+    def rate(self, min_bps=10**9, max_bps=8 * 10**11):
         if self.is_absurd():
             return self.pick(ABSURD_RATES)
         if self.chance(0.6):
-            usual = [rate for rate in (1, 10, 25, 40, 100, 200, 400, 800) if least_bps <= rate * 10**9 <= most_bps]
+            usual = [rate for rate in (1, 10, 25, 40, 100, 200, 400, 800) if min_bps <= rate * 10**9 <= max_bps]
             if usual:
                 return f"{self.pick(usual)} Gb/s"
-        return self.with_unit(self.between(least_bps, most_bps), RATE_UNITS)
+        return self.with_unit(self.between(min_bps, max_bps), RATE_UNITS)
 
 
 NS, US, MS = 10**3, 10**6, 10**9

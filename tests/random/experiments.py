@@ -17,8 +17,8 @@ from draw import MS, NS, RATE_UNITS, SIZE_UNITS, TIME_UNITS, US, Draw  # noqa: E
 from weft_testing import weft  # noqa: E402
 
 ABSURD_CASES, ABSURD_VALUES = 0.3, 0.03  # experiments with values that make no sense, and how many of their values
-MOST_HOPS = 400_000  # of packets, about: a fraction of a second
-MOST_TRIES = 12
+MAX_HOPS = 400_000  # of packets, about: a fraction of a second
+MAX_TRIES = 12
 
 
 @dataclass
@@ -137,7 +137,7 @@ class Generator:
     def experiment(self, seed):
         """The first try that the program accepts, or with absurd values the first of all."""
         last = None
-        for number in range(MOST_TRIES):
+        for number in range(MAX_TRIES):
             d = Draw(f"{seed}/{number}")
             d.absurd = ABSURD_VALUES if d.chance(ABSURD_CASES) else 0
             made = self.attempt(d)
@@ -147,7 +147,7 @@ class Generator:
             last.refused, hops = self.describe(last)
             if last.refused and d.absurd_values and d.chance(0.3):
                 return last
-            if not last.refused and hops <= MOST_HOPS:
+            if not last.refused and hops <= MAX_HOPS:
                 return last
             if last.refused and d.chance(0.03):
                 return last  # some go on to be refused by all numbers of processes alike

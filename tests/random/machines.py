@@ -13,7 +13,7 @@ import names  # noqa: E402
 from draw import MS, NS, US  # noqa: E402
 from weft_testing import SOURCE, weft  # noqa: E402
 
-MOST_HOSTS = 40
+MAX_HOSTS = 40
 
 
 @dataclass

@@ -143,14 +143,14 @@ class Percentiles(ProgramTest):
             group["value"] = values
         return weft_results.open(path)
 
-    def check(self, values, most_gathered):
-        known = reductions.MOST_GATHERED
-        reductions.MOST_GATHERED = most_gathered
+    def check(self, values, max_gathered):
+        known = reductions.MAX_GATHERED
+        reductions.MAX_GATHERED = max_gathered
         try:
             with self.open_made(values) as run:
                 found = run.percentiles("made", "value", self.SHARES)
         finally:
-            reductions.MOST_GATHERED = known
+            reductions.MAX_GATHERED = known
         ordered = np.sort(values)
         rows = [max(-(-len(values) * round(10 * share) // 1000), 1) - 1 for share in self.SHARES]
         self.assertEqual(found, [ordered[row] for row in rows])
@@ -167,9 +167,9 @@ class Percentiles(ProgramTest):
             np.full(100, 7),
             np.array([5]),
         ]:
-            for most_gathered in (1 << 20, 10, 1):
-                with self.subTest(type=values.dtype, rows=len(values), most_gathered=most_gathered):
-                    self.check(values, most_gathered)
+            for max_gathered in (1 << 20, 10, 1):
+                with self.subTest(type=values.dtype, rows=len(values), max_gathered=max_gathered):
+                    self.check(values, max_gathered)
 
     def test_of_what_is_computed(self):
         with self.open_made(np.arange(1000)) as run:

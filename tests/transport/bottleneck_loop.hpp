@@ -242,10 +242,10 @@ class BottleneckLoop {
     push(now_ + packet_time_ + settings_.delay.ps(), Kind::delivery, packet.flow, packet);
   }
   bool mark() {
-    if (queued_bytes_ > marking_.most.count()) return true;
-    if (queued_bytes_ <= marking_.least.count()) return false;
-    const double p = marking_.probability * static_cast<double>(queued_bytes_ - marking_.least.count()) /
-                     static_cast<double>(marking_.most.count() - marking_.least.count());
+    if (queued_bytes_ > marking_.max.count()) return true;
+    if (queued_bytes_ <= marking_.min.count()) return false;
+    const double p = marking_.probability * static_cast<double>(queued_bytes_ - marking_.min.count()) /
+                     static_cast<double>(marking_.max.count() - marking_.min.count());
     return random_unit(7, 0, draws_++) < p;
   }
   void deliver(const Packet& packet) {

@@ -156,7 +156,7 @@ TEST(dctcp, marking_step_by_link_rate_or_by_the_product) {
   EXPECT_EQ(kind->default_marking(Bandwidth::from_gbps(100), Time::from_us(10)),
             (EcnMarking{Bytes(300'000), Bytes(300'000), 1}));
   // C RTT / 7 with 10 Gb/s and 1 ms: 1.25 MB / 7.
-  EXPECT_EQ(kind->default_marking(Bandwidth::from_gbps(10), Time::from_ms(1)).least, Bytes(178'572));
+  EXPECT_EQ(kind->default_marking(Bandwidth::from_gbps(10), Time::from_ms(1)).min, Bytes(178'572));
 }
 
 TEST(dctcp, the_initial_window_holds_a_packet) {

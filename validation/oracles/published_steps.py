@@ -121,7 +121,7 @@ def settings(case, one, micro_batches, copies):
 
 
 # Of a longer pipeline so many stages, and half of them, are simulated.
-MOST_STAGES = 8
+MAX_STAGES = 8
 
 
 def of_stages(one, stages, groups):
@@ -140,7 +140,7 @@ def predict(case, one, most=0, changes=None, **network):
     straight line (in 1F1B, and interleaved in groups of p, each further one adds as much); with interleaved stages those of
     2p and 3p, since messages of forward and backward passes go together only where there are more than p. The stages of a
     pipeline do the same but for its ends, so that a step with g groups of micro-batches and p stages takes a + b p + c g +
-    d g p: of more than MOST_STAGES stages so many and half of them are simulated."""
+    d g p: of more than MAX_STAGES stages so many and half of them are simulated."""
     copies = min(one.data, 2) if one.tensor == SERVER else one.data
 
     def seconds(row):
@@ -155,10 +155,10 @@ def predict(case, one, most=0, changes=None, **network):
         short, long = (seconds(of_stages(one, stages, number)) for number in (few, few + 1))
         return line(short, long, groups - few - 1)
 
-    if not most or one.pipeline <= MOST_STAGES:
+    if not most or one.pipeline <= MAX_STAGES:
         return of_groups(one.pipeline)
-    half = MOST_STAGES // 2
-    return line(of_groups(half), of_groups(MOST_STAGES), (one.pipeline - MOST_STAGES) / half)
+    half = MAX_STAGES // 2
+    return line(of_groups(half), of_groups(MAX_STAGES), (one.pipeline - MAX_STAGES) / half)
 
 
 def without(case, part, framework):

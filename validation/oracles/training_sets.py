@@ -13,11 +13,11 @@ from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict,
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # Ranks that are simulated of those that share out parameters, as a multiple of servers: what all send and receive is the same.
-MOST_SHARDS = 16
+MAX_SHARDS = 16
 LAYERS = {"llama-3.1-405b": 126}
 # Channels of NCCL on servers of eight devices and eight NICs: eight rings, each twice (src/graph/connect.cc).
 CHANNELS_ACROSS = 16
-MOST_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds as much
+MAX_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds as much
 
 
 @dataclasses.dataclass
@@ -116,7 +116,7 @@ def device_of(case, facts, row):
 def experiment(case, facts, row, micro_batches):
     tensor, context, pipeline = (row.get(key, 1) for key in ("tensor", "context", "pipeline"))
     data = row["gpus"] // (tensor * context * pipeline)
-    copies = min(data, max(1, MOST_SHARDS // (tensor * context)), data)
+    copies = min(data, max(1, MAX_SHARDS // (tensor * context)), data)
     if copies < data:
         copies = max(copies, 2, row.get("expert", 1) // (tensor * context))
     simulated = tensor * context * pipeline * copies
@@ -181,7 +181,7 @@ def step(case, facts, row):
     many = micro_batches_of(row)
     # Interleaved, in groups of as many as stages, and messages go together only where there are more than one group.
     group = row.get("pipeline", 1)
-    most = MOST_MICRO_BATCHES * group
+    most = MAX_MICRO_BATCHES * group
     if many <= most and many == int(many):
         return seconds(int(many))
     few, more = seconds(most - group), seconds(most)

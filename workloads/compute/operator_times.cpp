@@ -231,10 +231,10 @@ void read_rows(const Spec& map, std::int64_t most, Kernel& kernel) {
   if (!kernel.grouped)
     throw m.error("a list has the rows of each expert of a grouped GEMM; give one number, or 'grouped: true'");
   if (count) throw count->error("a list of rows says how many experts there are; leave 'count' out");
-  constexpr std::int64_t most_rows = std::int64_t{1} << 32;
+  constexpr std::int64_t max_rows = std::int64_t{1} << 32;
   std::int64_t sum = 0;
   for (const Spec& item : m.items()) {
-    kernel.rows.push_back(item.integer(0, most_rows));
+    kernel.rows.push_back(item.integer(0, max_rows));
     sum += kernel.rows.back();
     if (kernel.rows.size() > 1 << 20) throw m.error("more than 1,048,576 experts");
   }

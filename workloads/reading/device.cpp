@@ -123,6 +123,9 @@ SharedWork read_shared_work(const Spec& map) {
   return work;
 }
 
+/// Keys of `gemms` as older files have them.
+const std::map<std::string, std::string> older_gemm_keys{{"most_splits", "max_splits"}};
+
 /// `gemms: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
 GemmRates read_gemms(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
@@ -130,14 +133,14 @@ GemmRates read_gemms(const Spec& map) {
   rates.work = read_shared_work(map);
   if (const auto value = map.find("persistent")) rates.work.persistent = value->boolean();
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
-  if (const auto value = map.find("most_splits")) rates.max_splits = value->integer(1, 1024);
+  if (const auto value = map.find("max_splits")) rates.max_splits = value->integer(1, 1024);
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
   if (const auto columns = map.find("columns")) {
     rates.columns = read_curve(
         *columns, "[128, 0.7]", [](const Spec& width) { return width.number(1, most); },
         [](const Spec& value) { return value.number(min_fraction, 1); });
     if (const auto value = map.find("few_rows")) rates.few_rows = value->number(min_fraction, 1);
-    map.finish();
+    map.finish(older_gemm_keys);
     return rates;
   }
   const Spec tiles = map.at("tiles");
@@ -146,7 +149,7 @@ GemmRates read_gemms(const Spec& map) {
     rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(min_fraction, 1)});
   }
   if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
-  map.finish();
+  map.finish(older_gemm_keys);
   return rates;
 }
 

@@ -10,7 +10,7 @@ from importing.imported import Map
 KINDS = ("Ring", "Switch", "FullyConnected")
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
 HOST_DELAY_NS = 1  # of a link between an NPU and its router, which there is not over there
-MOST_NPUS = 1 << 20
+MAX_NPUS = 1 << 20
 
 
 def bits(gib_per_second):
@@ -39,15 +39,15 @@ class Network:
             raise InputError(path, 1, f"expected a map with {', '.join(KEYS)}")
         self.kinds = self.list_of(document, "topology", self.kind)
         self.sizes = self.list_of(document, "npus_count", lambda one: whole_number(
-            one, path, self.line("npus_count"), "npus_count", 1, MOST_NPUS))
+            one, path, self.line("npus_count"), "npus_count", 1, MAX_NPUS))
         self.rates = self.list_of(document, "bandwidth", lambda one: self.positive(one, "bandwidth"))
         self.delays = self.list_of(document, "latency", lambda one: self.positive(one, "latency"))
         if not len(self.kinds) == len(self.sizes) == len(self.rates) == len(self.delays):
             raise InputError(path, self.line("topology"), "topology, npus_count, bandwidth and latency have "
                              f"{len(self.kinds)}, {len(self.sizes)}, {len(self.rates)} and {len(self.delays)} "
                              "entries; expected as many of each")
-        if self.ranks() > MOST_NPUS:
-            raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; expected {MOST_NPUS} at most")
+        if self.ranks() > MAX_NPUS:
+            raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; expected {MAX_NPUS} at most")
         for key in sorted(set(document) - set(KEYS)):
             imported.ignore(f"{path}:{self.line(key) or 1}", f"{key}: not known to ASTRA-sim")
 

@@ -9,8 +9,8 @@ import re
 from importing.errors import InputError, real_number, text_lines, whole_number
 from importing.imported import Input, Map
 
-MOST_NODES = 1 << 22
-MOST_PAIRS_FROM = 64  # hosts from which round trips are looked for; all of small machines
+MAX_NODES = 1 << 22
+MAX_PAIRS_FROM = 64  # hosts from which round trips are looked for; all of small machines
 
 # A frame over there: PPP header class of 14 B, IPv4 20, UDP 8, sequence number and group 6 (src/internet/model/
 # seq-ts-header.cc), and for HPCC telemetry of 42 B (int-header.h). An ACK is filled up to 60 B (rdma-hw.cc).
@@ -81,7 +81,7 @@ class Physical:
             raise InputError(path, number, "expected 'nodes switches links' in the first line, or SimAI's 'nodes "
                              "gpus_per_server nvswitches switches links gpu_type'")
         counts = words[:5] if self.simai else words
-        values = [whole_number(word, path, number, "the first line", 0, MOST_NODES) for word in counts]
+        values = [whole_number(word, path, number, "the first line", 0, MAX_NODES) for word in counts]
         self.nodes, count = values[0], values[-1]
         switches = values[2] + values[3] if self.simai else values[1]
         self.gpus_per_server = values[1] if self.simai else 1
@@ -117,7 +117,7 @@ class Physical:
         """maxBdp of SetupNetwork: the largest of twice the delay and a packet's time on each link of a shortest path,
         at the rate of the slowest."""
         largest = 0
-        for start in self.hosts[:MOST_PAIRS_FROM]:
+        for start in self.hosts[:MAX_PAIRS_FROM]:
             known, queue = {start: (0.0, 0.0, float("inf"))}, collections.deque([start])
             while queue:
                 node = queue.popleft()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """HLO and StableHLO text: the program of each device, with times of a device file."""
 
-from frameworks.communications import MOST_RANKS
+from frameworks.communications import MAX_RANKS
 from frameworks.devices import Device, precision_of
 from frameworks.json_stream import beginning
 from frameworks.rank_files import GroupNames, RankFile, chakra_workload
@@ -18,7 +18,7 @@ SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
 COMPUTE, COMMUNICATION = 0, 1  # streams
 PERMUTE_TAG = 0
 DEEPEST = 200
-MOST_OPERATIONS = 10**6  # of a device: more of them may be meant, or a damaged counter of a loop
+MAX_OPERATIONS = 10**6  # of a device: more of them may be meant, or a damaged counter of a loop
 
 
 def add_arguments(parser):
@@ -27,8 +27,8 @@ def add_arguments(parser):
                         "workloads/devices)")
     parser.add_argument("--precision", metavar="NAME", help="of all GEMMs (that of their operands)")
     parser.add_argument("--trip-count", metavar="N", type=natural, help="of while loops that do not show it")
-    parser.add_argument("--most-operations", metavar="N", type=natural, default=MOST_OPERATIONS,
-                        help=f"of a device, loops written out ({MOST_OPERATIONS})")
+    parser.add_argument("--max-operations", metavar="N", type=natural, default=MAX_OPERATIONS,
+                        help=f"of a device, loops written out ({MAX_OPERATIONS})")
     parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when "
                         "the module runs: an equal share of the operand to each device")
     parser.add_argument("--ranks", metavar="N", type=natural, help="devices, if the module does not say it")
@@ -75,8 +75,8 @@ class Plan:
         if self.ranks == 1:
             self.ranks = options.ranks or self.most_named()
             self.module.replicas, self.module.partitions = 1, self.ranks
-        elif self.ranks > MOST_RANKS:
-            raise self.error(None, f"it is for {self.ranks} devices; expected at most {MOST_RANKS}")
+        elif self.ranks > MAX_RANKS:
+            raise self.error(None, f"it is for {self.ranks} devices; expected at most {MAX_RANKS}")
         elif options.ranks not in (None, self.ranks):
             raise StudyError(f"{module.path}: it is for {self.ranks} devices, and --ranks is {options.ranks}")
         self.flops = self.of_computation(module.entry)[1]
@@ -94,7 +94,7 @@ class Plan:
     def most_named(self):
         named = (number for body in self.module.computations.values() for one in body for group in one.groups or ()
                  for number in group)
-        return 1 + min(MOST_RANKS - 1, max(named, default=0))
+        return 1 + min(MAX_RANKS - 1, max(named, default=0))
 
     def of_computation(self, name, line=None):
         """(steps, FLOPs, how many steps are carried out) of one computation."""
@@ -110,9 +110,9 @@ class Plan:
             flops += self.instruction(one, steps, body)
         self.open.pop()
         count = sum(self.steps[step[1]][2] * step[2] if step[0] == "call" else 1 for step in steps)
-        if count > self.options.most_operations:
+        if count > self.options.max_operations:
             raise self.error(line, f"'{name}' comes to {count} operations of each device; expected "
-                             f"at most {self.options.most_operations} (--most-operations N)")
+                             f"at most {self.options.max_operations} (--max-operations N)")
         self.steps[name] = (steps, flops, count)
         return self.steps[name]
 

@@ -3,7 +3,7 @@
 
 import re
 
-from frameworks.communications import MOST_RANKS
+from frameworks.communications import MAX_RANKS
 from importing.errors import InputError, text_lines
 
 from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, convolution_gemm, dot_gemm, iota_groups,
@@ -224,7 +224,7 @@ class HloReader:
         if iota:
             groups, dims = whole_list(iota.group(1)), whole_list(iota.group(2))
             order = whole_list(iota.group(3) or "")
-            fits = self.product_of(groups) == self.product_of(dims) <= MOST_RANKS
+            fits = self.product_of(groups) == self.product_of(dims) <= MAX_RANKS
             if not fits or (order and sorted(order) != list(range(len(dims)))):
                 raise self.error(one.line, f"'{one.name}': {iota.group(0)} does not fit together")
             one.groups = iota_groups(groups, dims, order)

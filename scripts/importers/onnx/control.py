@@ -7,7 +7,7 @@ import copy
 from .model import Node, Tensor
 
 CONTROL = {"If", "Loop"}
-MOST_NODES = 10**5  # of a model, loops written out
+MAX_NODES = 10**5  # of a model, loops written out
 
 
 class Unknown(Exception):
@@ -69,8 +69,8 @@ def of_loop(node, tensors, count):
     trips = number_of(node, tensors, 0, "how often it runs")
     if len(node.inputs) > 1 and node.inputs[1] and not number_of(node, tensors, 1, "whether it runs"):
         trips = 0
-    if trips * max(1, len(graph.nodes)) + count > MOST_NODES:
-        raise Unknown(f"it runs {trips} times and comes to more than {MOST_NODES} nodes")
+    if trips * max(1, len(graph.nodes)) + count > MAX_NODES:
+        raise Unknown(f"it runs {trips} times and comes to more than {MAX_NODES} nodes")
     carried = list(node.inputs[2:])
     if len(graph.inputs) != 2 + len(carried) or len(graph.outputs) < 1 + len(carried):
         raise Unknown(f"its body has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; expected "

@@ -5,7 +5,7 @@ tensors, without times. What an operator of the accelerator takes is that of a d
 import json
 import sqlite3
 
-from frameworks.communications import MOST_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
+from frameworks.communications import MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
 from frameworks.json_stream import JsonStream
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -129,7 +129,7 @@ class Execution:
         tail = inputs[at + 1:]
         splits = [numbers(one) if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
-        regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MOST_RANKS
+        regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MAX_RANKS
         if regular and not self.timeline.groups.get(group):
             self.timeline.groups[group] = [start + stride * i for i in range(size)]
         members = size or len(self.timeline.groups.get(group) or []) or 1

@@ -4,7 +4,7 @@ of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyT
 
 import decimal
 
-from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
+from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
                                        kind_of, kind_of_kernel, numbers)
 from frameworks.json_stream import JsonStream
 from frameworks.timeline import Timeline
@@ -210,7 +210,7 @@ class Kineto:
             return
         ranks = numbers(arguments.get("Process Group Ranks"))
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
-        if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MOST_RANKS:
+        if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
         if ranks:
             self.timeline.groups[name] = ranks

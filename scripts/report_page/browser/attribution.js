@@ -3,7 +3,7 @@
 // opens into its rows.
 "use strict";
 
-const MOST_BARS = 64;
+const MAX_BARS = 64;
 
 class Attribution {
   constructor(box, data) {
@@ -48,7 +48,7 @@ class Attribution {
   }
 
   slots(rows) {
-    const size = Math.ceil(rows.length / MOST_BARS);
+    const size = Math.ceil(rows.length / MAX_BARS);
     if (size <= 1) return rows.map((row) => ({name: this.data.labels[row], rows: [row]}));
     return Array.from({length: Math.ceil(rows.length / size)}, (_, slot) => {
       const some = rows.slice(slot * size, (slot + 1) * size);

@@ -2,7 +2,7 @@
 // Tables that open on demand: the calls behind a line of collectives.
 "use strict";
 
-const MOST_CALLS_SHOWN = 100;
+const MAX_CALLS_SHOWN = 100;
 
 function row(cells, name = "td") {
   return element("tr", {}, ...cells.map((cell) => element(name, {}, cell)));
@@ -14,7 +14,7 @@ function callRows(data, group) {
     (name) => [name, unpacked(data[name])]));
   const calls = Array.from(columns.id.keys()).filter((i) => columns.group[i] === group);
   calls.sort((a, b) => columns.time[b] - columns.time[a] || a - b);
-  return {count: calls.length, rows: calls.slice(0, MOST_CALLS_SHOWN).map((i) => [
+  return {count: calls.length, rows: calls.slice(0, MAX_CALLS_SHOWN).map((i) => [
     `#${columns.id[i]} ${data.labels[columns.label[i]]}`, timeText(columns.start[i]),
     columns.time[i] < 0 ? "not finished" : timeText(columns.time[i]), `${digits(columns.algbw[i])} GB/s`,
     `${digits(columns.busbw[i])} GB/s`])};

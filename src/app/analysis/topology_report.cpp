@@ -76,7 +76,7 @@ void count_disjoint_paths(const ClusterGraph& graph, TopologyReport& report) {
     const auto b = (a + 1 + static_cast<std::size_t>(random_below(edges.size() - 1, 1, i, 1))) % edges.size();
     const std::uint32_t paths = edge_disjoint_paths(graph, edges[a], edges[b]);
     report.fewest_disjoint = i == 0 ? paths : std::min(report.fewest_disjoint, paths);
-    report.most_disjoint = std::max(report.most_disjoint, paths);
+    report.max_disjoint = std::max(report.max_disjoint, paths);
   }
 }
 

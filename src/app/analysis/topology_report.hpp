@@ -52,7 +52,7 @@ struct TopologyReport {
   std::int64_t formula_bps = 0;                   ///< bisection by the family's formula, 0 if there is none
   Bisection estimate;
   std::uint32_t fewest_disjoint = 0;  ///< edge-disjoint paths between switches with hosts, of sampled pairs
-  std::uint32_t most_disjoint = 0;
+  std::uint32_t max_disjoint = 0;
   std::vector<Partition> partitions;
 
   /// The formula's value, else the estimate.

@@ -81,10 +81,10 @@ std::string to_json(const TopologyReport& report) {
   json["lanes"] = report.lanes;
   json["deadlock_possible"] = report.deadlock_searched ? Json(report.deadlock_possible) : Json();
   if (report.deadlock_possible) json["deadlock_cycle"] = report.deadlock_cycle;
-  json["shortest_paths"] = {{"least", report.distances.fewest_paths},
+  json["shortest_paths"] = {{"min", report.distances.fewest_paths},
                             {"mean", report.distances.mean_paths},
-                            {"most", report.distances.max_paths}};
-  json["edge_disjoint_paths"] = {{"least", report.fewest_disjoint}, {"most", report.most_disjoint}};
+                            {"max", report.distances.max_paths}};
+  json["edge_disjoint_paths"] = {{"min", report.fewest_disjoint}, {"max", report.max_disjoint}};
   json["bisection_bps"] = report.bisection_bps();
   json["bisection_formula_bps"] = report.formula_bps > 0 ? Json(report.formula_bps) : Json();
   json["bisection_cut_bps"] = report.estimate.cut_bps;
@@ -134,7 +134,7 @@ std::string to_table(const TopologyReport& report) {
   text += report_line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean",
                                                     distances.fewest_paths, distances.max_paths, distances.mean_paths));
   text += report_line("edge-disjoint paths", fmt::format("{} to {} between switches with hosts (sample)",
-                                                         report.fewest_disjoint, report.most_disjoint));
+                                                         report.fewest_disjoint, report.max_disjoint));
   const auto rate = [](std::int64_t bps) { return bps > 0 ? to_text(Bandwidth::from_bps(bps)) : std::string("none"); };
   text += report_line("bisection", fmt::format("{} (formula {}; cut {}; flow {})", rate(report.bisection_bps()),
                                                rate(report.formula_bps), rate(report.estimate.cut_bps),

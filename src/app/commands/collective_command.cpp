@@ -112,7 +112,7 @@ Json check_json(const Tool& tool, const CheckReport& report) {
   Json json = {{"right", report.replay.violations.empty()},    {"violations", report.replay.violations},
                {"credits", tool.algorithm.credits(tool.call)}, {"steps", report.replay.steps},
                {"messages", report.replay.messages},           {"bytes_sent", report.replay.total_sent().count()},
-               {"least_bytes_sent", report.least.count()}};
+               {"min_bytes_sent", report.least.count()}};
   if (tool.call.tuning.ranks_per_server != 0) {
     json["bytes_between_servers"] = report.between_servers.count();
     json["bytes_inside_servers"] = (report.replay.total_sent() - report.between_servers).count();
@@ -148,8 +148,8 @@ Json cost_json(const Tool& tool, const CollectiveCost& cost) {
   const auto [least, most] = std::minmax_element(cost.sent.begin(), cost.sent.end());
   return {{"rounds", cost.rounds},
           {"messages", cost.messages},
-          {"least_bytes_sent_by_a_rank", least->count()},
-          {"most_bytes_sent_by_a_rank", most->count()},
+          {"min_bytes_sent_by_a_rank", least->count()},
+          {"max_bytes_sent_by_a_rank", most->count()},
           {"latency_ps", tool.options.latency.ps()},
           {"rate_bps", tool.options.rate.bps()},
           {"time_ps", cost.time.ps()},

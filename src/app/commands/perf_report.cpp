@@ -41,7 +41,7 @@ std::string head_of_several(const PerfReport& report) {
   for (const std::string& name : report.sweep.algorithms) {
     const std::size_t width = std::max<std::size_t>(20, name.size() + 2);
     names += fmt::format("{:>{}}", name, width) + range_columns(report, "", "");
-    heads += fmt::format("{:>{}} {:>8}", "time", width - 9, "busbw") + range_columns(report, "least", "most");
+    heads += fmt::format("{:>{}} {:>8}", "time", width - 9, "busbw") + range_columns(report, "min", "max");
     units += fmt::format("{:>{}} {:>8}", "(us)", width - 9, "(GB/s)") + range_columns(report, "(us)", "(us)");
   }
   return names + "\n" + heads + "  algorithm, protocol, channels of the best (*)\n" + units + "\n";
@@ -150,7 +150,7 @@ PerfJson row_json(const PerfReport& report, const PerfRow& row, bool best) {
                    {"channels", row.channels},
                    {"with_kernel", row.with_kernel},
                    {"best", best}};
-  if (report.options->range) json["least_us"] = row.min_us, json["most_us"] = row.max_us;
+  if (report.options->range) json["min_us"] = row.min_us, json["max_us"] = row.max_us;
   return json;
 }
 
@@ -200,7 +200,7 @@ std::string perf_head(const PerfReport& report) {
   if (report.sweep.algorithms.size() > 1) return text + head_of_several(report);
   return text +
          fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}{}  {}\n", "size", "count", "type",
-                     "redop", "root", "time", "algbw", "busbw", range_columns(report, "least", "most"),
+                     "redop", "root", "time", "algbw", "busbw", range_columns(report, "min", "max"),
                      "algorithm, protocol, channels") +
          fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}{}\n", "(B)", "(elements)", "", "", "",
                      "(us)", "(GB/s)", "(GB/s)", range_columns(report, "(us)", "(us)"));
@@ -260,7 +260,7 @@ void write_perf_csv(const PerfReport& report) {
   std::ofstream file(report.options->csv);
   file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,channels,asked_for,best,log,"
           "measured_us,error_percent"
-       << (report.options->range ? ",least_us,most_us" : "") << '\n';
+       << (report.options->range ? ",min_us,max_us" : "") << '\n';
   for (const std::vector<PerfRow>& rows : report.sweep.sizes)
     for (std::size_t a = 0; a < rows.size(); ++a) {
       const PerfRow& row = rows[a];

@@ -63,8 +63,8 @@ std::string collective_lines(const Summary& summary) {
     text +=
         fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>6} {:>12} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", key.kind,
                     key.algorithm, key.ranks, group.calls, key.bytes < 0 ? "other sizes" : to_text(Bytes(key.bytes)),
-                    key.stride == 0 ? "-" : std::to_string(key.stride), readable(Time::from_ps(group.least)),
-                    time(group.mean(group.total)), readable(Time::from_ps(group.most)), time(group.mean(group.own)),
+                    key.stride == 0 ? "-" : std::to_string(key.stride), readable(Time::from_ps(group.min)),
+                    time(group.mean(group.total)), readable(Time::from_ps(group.max)), time(group.mean(group.own)),
                     group.mean(group.bus_bandwidth));
   }
   if (rows.size() > most)
@@ -90,9 +90,9 @@ nlohmann::ordered_json call_groups_json(const std::map<CallGroupKey, CallGroup>&
                     {"stride", key.stride == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(key.stride)},
                     {"bytes", key.bytes < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(key.bytes)},
                     {"count", group.calls},
-                    {"min_time_ps", group.least},
+                    {"min_time_ps", group.min},
                     {"mean_time_ps", group.mean(group.total)},
-                    {"max_time_ps", group.most},
+                    {"max_time_ps", group.max},
                     {"mean_own_ps", group.mean(group.own)},
                     {"mean_busbw_GBps", group.mean(group.bus_bandwidth)}});
   return json;

@@ -41,8 +41,8 @@ class CallGroups {
     CallGroup& group = groups[key];
     const std::int64_t time = times.end - times.first;
     ++group.calls;
-    group.least = std::min(group.least, time);
-    group.most = std::max(group.most, time);
+    group.min = std::min(group.min, time);
+    group.max = std::max(group.max, time);
     group.total += static_cast<double>(time);
     group.own += static_cast<double>(times.end - times.last);
     if (time > 0)

@@ -30,9 +30,9 @@ struct RankShares {
 
 /// Calls that are alike.
 struct CallGroup {
-  std::uint64_t calls = 0;         ///< that have ended
-  std::int64_t least = INT64_MAX;  ///< ps, from the first rank's arrival to the end
-  std::int64_t most = 0;
+  std::uint64_t calls = 0;       ///< that have ended
+  std::int64_t min = INT64_MAX;  ///< ps, from the first rank's arrival to the end
+  std::int64_t max = 0;
   double total = 0;
   double own = 0;            ///< ps, from the last rank's arrival to the end
   double bus_bandwidth = 0;  ///< GB/s, sum

@@ -209,7 +209,7 @@ void IdealNetwork::leave(Flow& flow, std::uint32_t slot, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   const IdealLink& link = path.links[path.out];
   message.ahead = flow.begin - message.issued;
-  message.met.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
+  message.at_host.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
   if (message.notify != 0 && !parameters_.acks && path.out == 0)
     push(now, Kind::sent, flow.host.value(), message.id, message.token);
   fly(flow, slot, now);

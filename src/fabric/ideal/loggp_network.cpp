@@ -231,10 +231,10 @@ bool LogGpNetwork::rendezvous(const Message& message) const {
 void LogGpNetwork::begin_recv(const Event& event) {
   const Item item = items_[event.item];
   const ProcessorRequest& wanted = item.request;
-  const Meeting meeting{wanted.rank, wanted.source, wanted.tag, wanted.sequence};
-  const auto found = unexpected_.find(meeting);
+  const MatchKey key{wanted.rank, wanted.source, wanted.tag, wanted.sequence};
+  const auto found = unexpected_.find(key);
   if (found == unexpected_.end()) {
-    posted_.insert(meeting);
+    posted_.insert(key);
   } else {
     cause_ = events_;
     if (found->second.rendezvous) meet(found->second.message, found->second.processor_free, event.time);
@@ -284,12 +284,12 @@ void LogGpNetwork::arrive(const Event& event) {
                                     cost(model_.overhead, model_.gap_per_byte, message.bytes));
   nic = event.time + gap(message.bytes);
   if (message.collective == no_slot) {
-    const Meeting meeting{message.destination_rank, message.source_rank, message.tag, message.sequence};
+    const MatchKey key{message.destination_rank, message.source_rank, message.tag, message.sequence};
     const bool waits = rendezvous(message);
-    if (posted_.erase(meeting) > 0) {
+    if (posted_.erase(key) > 0) {
       if (waits) meet(message, item.begun, event.time);
     } else if (message.one_sided == 0) {
-      unexpected_[meeting] = {waits, message, item.begun};
+      unexpected_[key] = {waits, message, item.begun};
     }
   }
   item.cause = cause_;

@@ -103,7 +103,7 @@ class LogGpNetwork final : public HostNetwork {
     std::map<std::uint32_t, Time> senders, receivers;  // NICs
   };
   /// Receiver, sender, tag, number of the message among those of the three.
-  using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  using MatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
   /// A message that has arrived before its recv; for a rendezvous, the sender to notify.
   struct Unexpected {
     bool rendezvous = false;
@@ -141,8 +141,8 @@ class LogGpNetwork final : public HostNetwork {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> due_;
   std::vector<Item> items_;
   std::uint32_t free_item_ = no_slot;
-  std::set<Meeting> posted_;
-  std::map<Meeting, Unexpected> unexpected_;
+  std::set<MatchKey> posted_;
+  std::map<MatchKey, Unexpected> unexpected_;
   std::uint32_t granted_ = no_slot;  // the item of the send that may begin now
   std::uint64_t cause_ = 0;          // number of the event that makes things ready
   std::uint64_t turn_ = 0;

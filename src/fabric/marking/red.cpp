@@ -10,15 +10,15 @@
 namespace weft {
 namespace {
 
-/// The probability is 0 up to `least`, rises to `probability` at `most`, and is 1 beyond. Without a state.
+/// The probability is 0 up to `min`, rises to `probability` at `max`, and is 1 beyond. Without a state.
 class RedMarker final : public QueueMarker {
  public:
   RedMarker(const EcnMarking& rule, std::uint64_t draws) : rule_(rule), draws_(draws) {}
   bool marks(const MarkingMoment& moment) override {
-    if (moment.queue <= rule_.least) return false;
-    if (moment.queue > rule_.most) return true;
-    const double probability = rule_.probability * static_cast<double>((moment.queue - rule_.least).count()) /
-                               static_cast<double>((rule_.most - rule_.least).count());
+    if (moment.queue <= rule_.min) return false;
+    if (moment.queue > rule_.max) return true;
+    const double probability = rule_.probability * static_cast<double>((moment.queue - rule_.min).count()) /
+                               static_cast<double>((rule_.max - rule_.min).count());
     return moment.draw.uniform(draws_) < probability;
   }
 
@@ -50,14 +50,14 @@ class Red final : public MarkingDiscipline {
     if (const auto value = ecn.find("mark")) at_departure_ = value->one_of({"departure", "arrival"}) == "departure";
   }
   bool at_departure() const override { return at_departure_; }
-  Bytes floor(const MarkedPort& port) const override { return rule(port).least; }
+  Bytes floor(const MarkedPort& port) const override { return rule(port).min; }
   std::unique_ptr<QueueMarker> make(const MarkedPort& port) const override {
     return std::make_unique<RedMarker>(rule(port), port.draws);
   }
 
  private:
   EcnMarking rule(const MarkedPort& port) const {
-    return {min_.value_or(port.usual.least), max_.value_or(port.usual.most),
+    return {min_.value_or(port.usual.min), max_.value_or(port.usual.max),
             probability_.value_or(min_ ? 1.0 : port.usual.probability)};
   }
 

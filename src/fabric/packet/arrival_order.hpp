@@ -17,8 +17,8 @@
 
 namespace weft {
 
-/// A packet that has arrived at a node. Without bytes that mean nothing, so that a copy is two halves of 16 bytes: a load
-/// that overlaps two of the stores before it waits until both have reached the cache.
+/// A packet that has arrived at a node. Without bytes that mean nothing, so that a copy is two halves of 16 bytes: a
+/// load that overlaps two of the stores before it waits until both have reached the cache.
 struct Arrival {
   Time time;
   std::uint64_t sequence;  ///< on its link

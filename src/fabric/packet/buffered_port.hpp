@@ -39,7 +39,7 @@ using OutputBlocks = Blocks<QueuedPacket, queue_block>;
 
 /// The traffic classes of a fabric, most urgent first. A packet's lane is its position here.
 struct ClassPlan {
-  static constexpr std::size_t most = max_classes;
+  static constexpr std::size_t max = max_classes;
 
   std::uint32_t count = 3;
   PerLane<std::uint8_t> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames

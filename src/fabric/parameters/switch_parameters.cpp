@@ -19,15 +19,15 @@ constexpr Bytes max_buffer = Bytes(std::int64_t{1} << 50);
 
 constexpr Bytes max_credit = Bytes(std::int64_t{1} << 30);  // credits are counted modulo 2^32
 
-Bytes bytes_between(const Spec& spec, Bytes least, Bytes most, const char* what) {
+Bytes bytes_between(const Spec& spec, Bytes min, Bytes max, const char* what) {
   const Bytes value = spec.bytes();
-  if (value < least || value > most)
+  if (value < min || value > max)
     throw spec.error(
-        fmt::format("found {}; expected {} of {} to {}", to_text(value), what, to_text(least), to_text(most)));
+        fmt::format("found {}; expected {} of {} to {}", to_text(value), what, to_text(min), to_text(max)));
   return value;
 }
-Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
-  return bytes_between(spec, least, max_buffer, what);
+Bytes bytes_at_least(const Spec& spec, Bytes min, const char* what) {
+  return bytes_between(spec, min, max_buffer, what);
 }
 
 template <class Discipline>

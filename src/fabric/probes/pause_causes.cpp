@@ -24,19 +24,19 @@ void PauseCauses::resumed(std::size_t queue, Time now) {
 
 void PauseCauses::give_credits(std::size_t queue, Bytes room, Bytes largest) {
   if (rooms_.empty()) rooms_.resize(causes_.size());
-  rooms_[queue].most = room - largest;
+  rooms_[queue].max = room - largest;
 }
 
 bool PauseCauses::waits(std::size_t queue, Bytes frame) {
   Room& room = rooms_[queue];
   room.held += frame;
-  return room.held > room.most && current_[queue] == none;
+  return room.held > room.max && current_[queue] == none;
 }
 
 void PauseCauses::leaves(std::size_t queue, Bytes frame, Time now) {
   Room& room = rooms_[queue];
   room.held -= frame;
-  if (room.held <= room.most) resumed(queue, now);
+  if (room.held <= room.max) resumed(queue, now);
 }
 
 std::uint64_t PauseCauses::memory_bytes() const {

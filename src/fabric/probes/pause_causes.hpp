@@ -56,7 +56,7 @@ class PauseCauses {
   std::vector<Time> since_;
   struct Room {
     Bytes held;  // of frames that wait
-    Bytes most;  // with which a full frame has room beside them
+    Bytes max;   // with which a full frame has room beside them
   };
   std::vector<Room> rooms_;  // by queue; empty without credits
 };

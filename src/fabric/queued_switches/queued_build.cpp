@@ -32,10 +32,10 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
     // Most urgent first. The virtual lanes of routing are neighbours and take turns.
     plan.data_lanes = routing_lanes;
     plan.count = routing_lanes + 2;
-    if (plan.count > ClassPlan::most)
+    if (plan.count > ClassPlan::max)
       throw InputError(wanted.place, fmt::format("routing needs {} virtual lanes; there are {} beside those of control "
                                                  "and other traffic",
-                                                 routing_lanes, ClassPlan::most - 2));
+                                                 routing_lanes, ClassPlan::max - 2));
     const bool other_first = wanted.other > wanted.data;
     plan.control = LaneId();
     plan.other = LaneId(other_first ? 1 : plan.count - 1);

@@ -153,11 +153,11 @@ struct Services {
   friend bool operator==(const Services&, const Services&) = default;
 };
 
-/// Marking by random early detection: with probability 0 up to `least` queued wire bytes, rising to `probability` at
-/// `most`, 1 beyond. least == most: a step.
+/// Marking by random early detection: with probability 0 up to `min` queued wire bytes, rising to `probability` at
+/// `max`, 1 beyond. min == max: a step.
 struct EcnMarking {
-  Bytes least{};
-  Bytes most{};
+  Bytes min{};
+  Bytes max{};
   double probability = 1;
 
   friend bool operator==(const EcnMarking&, const EcnMarking&) = default;

@@ -8,9 +8,9 @@ namespace weft {
 namespace {
 
 template <class Quantity>
-Quantity within(const Spec& spec, Quantity value, Quantity least, Quantity most) {
-  if (value < least || value > most)
-    throw spec.error("found " + to_text(value) + "; expected " + to_text(least) + " to " + to_text(most));
+Quantity within(const Spec& spec, Quantity value, Quantity min, Quantity max) {
+  if (value < min || value > max)
+    throw spec.error("found " + to_text(value) + "; expected " + to_text(min) + " to " + to_text(max));
   return value;
 }
 
@@ -24,23 +24,23 @@ CongestionParameters::CongestionParameters(const std::optional<Spec>& spec) : sp
 
 bool CongestionParameters::has(const char* key) const { return spec_ && spec_->has(key); }
 
-void CongestionParameters::read(const char* key, double& value, double least, double most) const {
-  if (has(key)) value = spec_->at(key).number(least, most);
+void CongestionParameters::read(const char* key, double& value, double min, double max) const {
+  if (has(key)) value = spec_->at(key).number(min, max);
 }
-void CongestionParameters::read(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most) const {
-  if (has(key)) value = spec_->at(key).integer(least, most);
+void CongestionParameters::read(const char* key, std::int64_t& value, std::int64_t min, std::int64_t max) const {
+  if (has(key)) value = spec_->at(key).integer(min, max);
 }
 void CongestionParameters::read(const char* key, bool& value) const {
   if (has(key)) value = spec_->at(key).boolean();
 }
-void CongestionParameters::read(const char* key, Time& value, Time least, Time most) const {
-  if (has(key)) value = within(spec_->at(key), spec_->at(key).time(), least, most);
+void CongestionParameters::read(const char* key, Time& value, Time min, Time max) const {
+  if (has(key)) value = within(spec_->at(key), spec_->at(key).time(), min, max);
 }
-void CongestionParameters::read(const char* key, Bytes& value, Bytes least, Bytes most) const {
-  if (has(key)) value = within(spec_->at(key), spec_->at(key).bytes(), least, most);
+void CongestionParameters::read(const char* key, Bytes& value, Bytes min, Bytes max) const {
+  if (has(key)) value = within(spec_->at(key), spec_->at(key).bytes(), min, max);
 }
-void CongestionParameters::read(const char* key, Bandwidth& value, Bandwidth least, Bandwidth most) const {
-  if (has(key)) value = within(spec_->at(key), spec_->at(key).bandwidth(), least, most);
+void CongestionParameters::read(const char* key, Bandwidth& value, Bandwidth min, Bandwidth max) const {
+  if (has(key)) value = within(spec_->at(key), spec_->at(key).bandwidth(), min, max);
 }
 std::string CongestionParameters::read_word(const char* key, const std::vector<std::string>& words) const {
   return has(key) ? spec_->at(key).one_of(words) : words.front();
@@ -55,10 +55,10 @@ InputError CongestionParameters::error(const char* key, const std::string& messa
 }
 
 Bytes to_window(double payload_bytes) {
-  constexpr double most = 0x1p53;
+  constexpr double max = 0x1p53;
   if (!(payload_bytes > 1)) return Bytes(1);
   // NOLINTNEXTLINE(bugprone-incorrect-roundings): above 0
-  return Bytes(static_cast<std::int64_t>((payload_bytes < most ? payload_bytes : most) + 0.5));
+  return Bytes(static_cast<std::int64_t>((payload_bytes < max ? payload_bytes : max) + 0.5));
 }
 
 Bandwidth to_rate(double bps, Bandwidth nic_rate) {

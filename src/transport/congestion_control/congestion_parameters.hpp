@@ -12,23 +12,23 @@
 namespace weft {
 
 /// Reads the map of one algorithm. A key that is absent leaves its value as it is. Each read() throws InputError for a
-/// value beyond `least` to `most`, both allowed.
+/// value beyond `min` to `max`, both allowed.
 class CongestionParameters {
  public:
   explicit CongestionParameters(const std::optional<Spec>& spec);
 
-  void read(const char* key, double& value, double least, double most) const;
-  void read(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most) const;
+  void read(const char* key, double& value, double min, double max) const;
+  void read(const char* key, std::int64_t& value, std::int64_t min, std::int64_t max) const;
   void read(const char* key, bool& value) const;
-  void read(const char* key, Time& value, Time least, Time most) const;
-  void read(const char* key, Bytes& value, Bytes least, Bytes most) const;
-  void read(const char* key, Bandwidth& value, Bandwidth least, Bandwidth most) const;
+  void read(const char* key, Time& value, Time min, Time max) const;
+  void read(const char* key, Bytes& value, Bytes min, Bytes max) const;
+  void read(const char* key, Bandwidth& value, Bandwidth min, Bandwidth max) const;
   /// For values whose default depends on the path.
   template <class Quantity>
-  void read(const char* key, std::optional<Quantity>& value, Quantity least, Quantity most) const {
+  void read(const char* key, std::optional<Quantity>& value, Quantity min, Quantity max) const {
     if (!has(key)) return;
     Quantity given{};
-    read(key, given, least, most);
+    read(key, given, min, max);
     value = given;
   }
   /// One of `words`; the first if absent.

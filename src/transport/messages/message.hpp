@@ -69,7 +69,7 @@ struct Message {
   Time recovered;   ///< until then retransmission has been counted
   Time first_sent;  ///< its first packet was sent then, the last time
   // Its delays at its host, for parts_of().
-  SendTimes met;           ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
+  SendTimes at_host;       ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
   Time ahead;              ///< earlier messages of the queue pair were sent
   Time paused_in_network;  ///< of `paused`: in queues of switches
   Time last_sent = not_sent;   ///< its last packet left, the last time; not_sent: there are no packets
@@ -79,33 +79,33 @@ struct Message {
   /// It is handed to a queue pair: sums until now.
   void begin(const SendTimes& times) {
     ahead = -times.sent;
-    met = {Time(), -times.repeated, Time(), -times.window, -times.pacing, -times.paused};
+    at_host = {Time(), -times.repeated, Time(), -times.window, -times.pacing, -times.paused};
   }
   /// The wait of its queue pair in which it was posted turns out to be for a packet that was lost before. What of that
   /// wait had passed by then is none of this message's.
   void posted_in_wait_for_loss(const SendWaits::Taken& taken) {
     const Time before = std::max(Time(), issued - taken.since);
-    Time& part = taken.reason == SendWaits::Reason::window   ? met.window
-                 : taken.reason == SendWaits::Reason::pacing ? met.pacing
-                                                             : met.paused;
+    Time& part = taken.reason == SendWaits::Reason::window   ? at_host.window
+                 : taken.reason == SendWaits::Reason::pacing ? at_host.pacing
+                                                             : at_host.paused;
     part += before;
-    met.repeated -= before;
+    at_host.repeated -= before;
   }
   /// Its first packet leaves, for the first time.
   void begin_sending(const SendTimes& times) {
     ahead += times.sent;
-    met.sent = -times.sent;
+    at_host.sent = -times.sent;
   }
   /// Its last packet leaves at `now`; if not for the first time, it has waited since for what was lost.
   void end_sending(Time now, const SendTimes& times) {
     if (last_sent != not_sent) {
-      met.repeated += now - last_sent;
+      at_host.repeated += now - last_sent;
     } else {
-      met.sent += times.sent;
-      met.repeated += times.repeated;
-      met.window += times.window;
-      met.pacing += times.pacing;
-      met.paused += times.paused;
+      at_host.sent += times.sent;
+      at_host.repeated += times.repeated;
+      at_host.window += times.window;
+      at_host.pacing += times.pacing;
+      at_host.paused += times.paused;
     }
     last_sent = now;
   }

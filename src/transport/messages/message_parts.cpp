@@ -20,7 +20,7 @@ TimeParts parts_without_packets(const Message& message, Time delivered) {
   };
   take(TimePart::transfer, message.ideal);
   take(TimePart::ahead, message.ahead);
-  take(TimePart::nic, message.met.nic);
+  take(TimePart::nic, message.at_host.nic);
   parts[TimePart::queueing] = rest.ps();
   return parts;
 }
@@ -30,18 +30,18 @@ TimeParts parts_without_packets(const Message& message, Time delivered) {
 TimeParts parts_of(const Message& message, Time delivered) {
   if (message.last_sent == Message::not_sent) return parts_without_packets(message, delivered);
   TimeParts parts;
-  const SendTimes& met = message.met;
+  const SendTimes& at_host = message.at_host;
   parts[TimePart::ahead] = message.ahead.ps();
-  parts[TimePart::window] = met.window.ps();
-  parts[TimePart::pacing] = met.pacing.ps();
-  parts[TimePart::paused] = (met.paused + message.paused_in_network).ps();
-  parts[TimePart::retransmission] = met.repeated.ps();
-  parts[TimePart::nic] = (message.last_sent - message.issued - message.ahead - met.sent - met.window - met.pacing -
-                          met.paused - met.repeated)
+  parts[TimePart::window] = at_host.window.ps();
+  parts[TimePart::pacing] = at_host.pacing.ps();
+  parts[TimePart::paused] = (at_host.paused + message.paused_in_network).ps();
+  parts[TimePart::retransmission] = at_host.repeated.ps();
+  parts[TimePart::nic] = (message.last_sent - message.issued - message.ahead - at_host.sent - at_host.window -
+                          at_host.pacing - at_host.paused - at_host.repeated)
                              .ps();
   const Time arrived = message.arrived > Time() ? message.arrived : delivered;
   // The message waits behind its own packets at a link that is slower than the host's, also on an idle network.
-  const Time on_its_way = met.sent + arrived - message.last_sent - message.waited;
+  const Time on_its_way = at_host.sent + arrived - message.last_sent - message.waited;
   const Time waited = message.waited - message.paused_in_network;
   const Time behind_itself = std::clamp(message.ideal - on_its_way, Time(), std::max(waited, Time()));
   parts[TimePart::transfer] = (on_its_way + behind_itself).ps();

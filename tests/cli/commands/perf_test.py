@@ -152,7 +152,7 @@ class SeveralAlgorithms(PerfTest):
     def test_of_a_machine_without_ranges(self):
         """Nothing there has a range: the least and the most are the time."""
         for row in self.report(*SIZES, *SEVERAL, "--range")["rows"]:
-            self.assertEqual([row["least_us"], row["most_us"]], [row["time_us"]] * 2)
+            self.assertEqual([row["min_us"], row["max_us"]], [row["time_us"]] * 2)
 
     def test_wrong_words(self):
         for words, pattern in [(["--algorithm", "ring,rign"], "unknown algorithm 'rign'.*did you mean 'ring'"),
@@ -186,21 +186,21 @@ class Range(PerfTest):
         rows = self.report(*self.SIZES, "--range")["rows"]
         low, mid, high = (self.at(level) for level in ("low", "mid", "high"))
         self.assertEqual([row["time_us"] for row in rows], mid)
-        self.assertEqual([(row["least_us"], row["most_us"]) for row in rows], list(zip(low, high, strict=True)))
+        self.assertEqual([(row["min_us"], row["max_us"]) for row in rows], list(zip(low, high, strict=True)))
         for times in zip(low, mid, high, strict=True):
             self.assertLess(times[0], times[1])
             self.assertLess(times[1], times[2])
         text = self.perf(*self.SIZES, "--range", "--csv", "a.csv")
         heads = [line.split() for line in text.splitlines() if line.startswith("#")]
-        self.assertIn(["#", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "least", "most",
+        self.assertIn(["#", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "min", "max",
                        "algorithm,", "protocol,", "channels"], heads)  # fmt: skip
         lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
         ranges = [[f"{a:.2f}", f"{b:.2f}"] for a, b in zip(low, high, strict=True)]
         self.assertEqual([line[8:10] for line in lines], ranges)
         with open(self.folder / "a.csv") as file:
             for row, least, most in zip(csv.DictReader(file), low, high, strict=True):
-                self.assertAlmostEqual(float(row["least_us"]), least, delta=1e-6)
-                self.assertAlmostEqual(float(row["most_us"]), most, delta=1e-6)
+                self.assertAlmostEqual(float(row["min_us"]), least, delta=1e-6)
+                self.assertAlmostEqual(float(row["max_us"]), most, delta=1e-6)
         several = self.perf(*self.SIZES, "--range", "--algorithm", "nccl,nccl_ring")
         self.assertNotIn("Not alike", several)
         mixed = ["--algorithm", "nccl,ring"]
@@ -213,8 +213,8 @@ class Range(PerfTest):
 
     def test_measured_times_in_it(self):
         rows = self.report(*self.SIZES, "--range")["rows"]
-        measured = [(rows[0]["size_bytes"], rows[0]["most_us"] - 0.01, 1),
-                    (rows[1]["size_bytes"], rows[1]["least_us"] - 0.01, 1)]
+        measured = [(rows[0]["size_bytes"], rows[0]["max_us"] - 0.01, 1),
+                    (rows[1]["size_bytes"], rows[1]["min_us"] - 0.01, 1)]
         self.write(text_log(measured, ranks=2, time=lambda us: f"{us:.8f}"), "a.log")
         report = self.report("--compare", "a.log", "--range")
         self.assertEqual(report["comparisons"][0]["within_range"], 1)

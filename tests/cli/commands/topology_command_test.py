@@ -50,7 +50,7 @@ class Reports(TopologyTest):
             self.assertAlmostEqual(report["mean_distance"], 82 / 15, places=12)
             self.assertEqual(report["diameter"], 6)
             self.assertEqual(report["bisection_bps"], 8 * 400_000_000_000)
-            self.assertEqual(report["shortest_paths"], {"least": 1, "mean": (16 + 2 * 32 + 4 * 192) / 240, "most": 4})
+            self.assertEqual(report["shortest_paths"], {"min": 1, "mean": (16 + 2 * 32 + 4 * 192) / 240, "max": 4})
             self.assertEqual(report["routed_histogram"], report["hop_histogram"])
 
     def test_torus(self):

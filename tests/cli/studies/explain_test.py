@@ -160,7 +160,7 @@ class Explain(ProgramTest):
                                     "stream": "communication"}))
         call = table(path, "collectives")
         result = self.explained(path)["slack"]
-        self.assertEqual([one["least"] for one in result["communication"]], [5 * 10**9 - int(call["end"][0])])
+        self.assertEqual([one["min"] for one in result["communication"]], [5 * 10**9 - int(call["end"][0])])
         self.assertEqual([rank["slack"] for rank in result["ranks"]], [0] * 4)
 
     def test_slack_is_the_same_for_any_number_of_processes(self):

@@ -383,8 +383,8 @@ class Charts(PageTest):
     def test_many_operations(self):
         """Of more operations than the page holds, some ranks are shown, the last to finish among them."""
         _, file = self.simulate(TRAINING)
-        self.addCleanup(setattr, timeline, "MOST_OPERATIONS", timeline.MOST_OPERATIONS)
-        timeline.MOST_OPERATIONS = 1000
+        self.addCleanup(setattr, timeline, "MAX_OPERATIONS", timeline.MAX_OPERATIONS)
+        timeline.MAX_OPERATIONS = 1000
         run = reading.RunFile(file)
         operations = timeline.Operations(run, report_messages.Jobs(run))
         self.assertLessEqual(len(operations.rows), 1000)

@@ -145,7 +145,7 @@ body {
         self.refused(self.source(hlo_files.module(body % "", more=loop)),
                      says=[r"module.txt:\d+: the loop 'w'", "--trip-count"])
         self.assertEqual(self.imported("module.txt", "--trip-count", "7")["operations"]["all_reduce"], 28)
-        self.refused("module.txt", "--trip-count", "7", "--most-operations", "13", says=["14 operations", "--most-operations"])
+        self.refused("module.txt", "--trip-count", "7", "--max-operations", "13", says=["14 operations", "--max-operations"])
         known = ', backend_config={"known_trip_count":{"n":"4"}}'
         read = self.imported(self.source(hlo_files.module(body % known, more=loop)))
         self.assertEqual(read["operations"]["all_reduce"], 16)

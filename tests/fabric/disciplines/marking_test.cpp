@@ -21,13 +21,13 @@ constexpr std::int64_t mtu = 918, frame = 980;
 constexpr std::int64_t slower = 100;  // packet times at 100 Gb/s in one at 1 Gb/s
 
 struct Rule {
-  std::int64_t least, most;  // frames
+  std::int64_t min, max;  // frames
   double probability;
   bool departure;
   double at(std::int64_t queue) const {
-    if (queue <= least) return 0;
-    if (queue > most) return 1;
-    return probability * static_cast<double>(queue - least) / static_cast<double>(most - least);
+    if (queue <= min) return 0;
+    if (queue > max) return 1;
+    return probability * static_cast<double>(queue - min) / static_cast<double>(max - min);
   }
 };
 
@@ -45,7 +45,7 @@ struct Burst {
         fmt::format("{{kind: graph, hosts: {}, switches: 1, link_delay: 1 us, links: [{}]}}", senders + 1, links),
         network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, go_back_n: {{timeout: 1 s}}, ecn: "
                                "{{kmin: {} B, kmax: {} B, pmax: {}, mark: {}}}}}",
-                               mtu, rule.least * frame, rule.most * frame, rule.probability,
+                               mtu, rule.min * frame, rule.max * frame, rule.probability,
                                rule.departure ? "departure" : "arrival")),
         seed);
     const auto tap = machine.tap(machine.a_switch(0), static_cast<std::uint32_t>(senders));

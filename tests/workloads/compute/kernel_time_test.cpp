@@ -107,7 +107,7 @@ TEST(KernelTime, Complaints) {
 const std::string in_step =
     "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
     "sustained:\n  launch: 2 us\n"
-    "  gemms: {units: 10, inner_overhead: 100, most_splits: 4, bandwidth_fraction: 0.5, tiles: [[100, 50, 0.5], "
+    "  gemms: {units: 10, inner_overhead: 100, max_splits: 4, bandwidth_fraction: 0.5, tiles: [[100, 50, 0.5], "
     "[50, 50, 0.4]]}\n"
     "  memory_kernels: {elementwise: [[1 MB, 0.25], [4 MB, 0.5]], softmax: [[1 MB, 0.1]]}\n";
 
@@ -147,7 +147,7 @@ const std::string fitted =
     "10 GB\n"
     "efficiency: 0.9\n"
     "sustained:\n"
-    "  gemms: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, most_splits: 2, tiles: [[100, 100, "
+    "  gemms: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, max_splits: 2, tiles: [[100, 100, "
     "0.5]]}\n"
     "  fp8_gemms: {units: 10, slowing: 0.5, tiles: [[100, 100, 0.5]]}\n"
     "  fp8_block_gemms: {units: 10, inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]}\n"

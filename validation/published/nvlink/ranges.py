@@ -32,7 +32,7 @@ from harness import MPI_SETTINGS  # noqa: E402
 from measured_times import LARGE, larger_packets  # noqa: E402
 
 WORSE, NOISE = 1.10, 0.015
-LEAST_SCALE = 0.5  # us: a constant that is nearly 0 moves in steps of this
+MIN_SCALE = 0.5  # us: a constant that is nearly 0 moves in steps of this
 STEPS = (-1.0, -0.5, -0.2, 0.0, 0.25, 0.6, 1.0)  # of the mid value: of a time, or of the time that a byte takes
 RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 SMALL, MIDDLE, MOST = 512 << 10, 1 << 20, 1 << 40
@@ -161,7 +161,7 @@ def ends(grid, rows):
 def range_of(installed, gpu, name, rows):
     mid, unit = installed.mid_value(name)
     is_time = unit.endswith("s") and "/" not in unit
-    scale = max(mid, LEAST_SCALE) if is_time else 1 / mid
+    scale = max(mid, MIN_SCALE) if is_time else 1 / mid
     grid = []
     for step in STEPS:
         value = mid + step * scale if is_time else 1 / (1 / mid + step * scale) if step > -1 else None
