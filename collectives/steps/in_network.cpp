@@ -14,7 +14,7 @@ HeadShares HeadShares::of_vector(const CollectiveCall& call, ChannelShare share,
   shares.part_ = share.of(0, call.size.count());
   shares.heads_ = heads;
   shares.chunk_ = chunk;
-  // What is less than a loop is shared by all heads; NCCL leaves the last ones without work then.
+  // All heads share the bytes of an incomplete loop; NCCL leaves the last ones without work then.
   if (shares.part_.bytes < chunk * heads)
     shares.chunk_ = std::max<std::int64_t>(1, aligned(ceil_divide(shares.part_.bytes, heads)));
   shares.loops_ = ceil_divide(shares.part_.bytes, shares.chunk_ * heads);

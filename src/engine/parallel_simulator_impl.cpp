@@ -155,7 +155,7 @@ ns3::Time ParallelSimulatorImpl::GetDelayLeft(const ns3::EventId& id) const {
   return ns3::TimeStep(IsExpired(id) ? 0 : id.GetTs() - static_cast<std::uint64_t>(now_));
 }
 
-// Events are ordered by their keys, and no other order is wanted; but ns3::Simulator hands every engine a scheduler.
+// The keys of events give their order, and no other order is wanted; but ns3::Simulator hands every engine a scheduler.
 void ParallelSimulatorImpl::SetScheduler(ns3::ObjectFactory /*factory*/) {}
 
 // Running ------------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ void ParallelSimulatorImpl::Run() {
     stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
-    if (agreed.next >= Time::limit() && data_path_ != nullptr) {  // on all processes alike
+    if (agreed.next >= Time::limit() && data_path_ != nullptr) {  // on all processes
       failure_ = std::make_exception_ptr(TimeLimitError("what is left to do lies too far ahead"));
       break;
     }
@@ -227,9 +227,9 @@ void ParallelSimulatorImpl::Run() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-/// Says what this process has to say at the end of an epoch. Also after a local Stop(): the neighbours wait for this
+/// Arrives at the barrier with this process's vote and batches. Also after a local Stop(): the neighbours wait for this
 /// process's batch, and learn of the stop with it. The longest chain of the epoch is not known before its end, and is
-/// told at the next one.
+/// sent at the next barrier.
 void ParallelSimulatorImpl::arrive(Time begin) {
   const Look look = between_epochs_ ? between_epochs_(begin) : Look::go_on;
   std::span<const Batch> outgoing;
@@ -238,8 +238,8 @@ void ParallelSimulatorImpl::arrive(Time begin) {
   has_arrived_ = true;
 }
 
-/// An epoch that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
-/// to the end of Run() together, and no process waits for ever.
+/// An epoch that was given up half-way is the last one of this process: Stop() informs the others. So all reach the end
+/// of Run() together, and no process waits for ever.
 template <class Step>
 void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   try {
@@ -255,7 +255,7 @@ void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   Stop();
 }
 
-/// Hands over what the last epoch has sent, and agrees on the next one.
+/// Hands over the packets of the last epoch, and agrees on the next one.
 EpochVote ParallelSimulatorImpl::wait(Time begin) {
   if (!has_arrived_) arrive(begin);
   has_arrived_ = false;
@@ -315,7 +315,7 @@ void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
 }
 
 /// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which
-/// this process has arrived, so that what is scheduled next is not in the data path's past.
+/// this process has arrived, so that the next scheduled event is not in the data path's past.
 void ParallelSimulatorImpl::settle_clock() {
   context_ = no_context;
   if (stop_) {

@@ -101,7 +101,7 @@ class Values {
 
 Bytes bytes_of(const Values& values, const std::string& name) {
   const std::string text = values.text(name);
-  // As nccl-tests: 8, 64K, 1M, 1G, in powers of 1024; or with units as everywhere here.
+  // As in nccl-tests: 8, 64K, 1M, 1G, in powers of 1024; or with units as everywhere in weft.
   std::int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);

@@ -46,8 +46,8 @@ std::string congestion_text(const CongestionTotals& totals) {
   return text;
 }
 
-// A line for calls that are alike, so that a training step with hundreds of buckets stays readable; those first that
-// have taken most time.
+// One line for equal calls, so that a training step with hundreds of buckets stays readable; the calls with the most
+// time are first.
 std::string collective_lines(const Summary& summary) {
   constexpr std::size_t most = 32;
   if (summary.call_groups.empty()) return "";

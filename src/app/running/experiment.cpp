@@ -262,7 +262,7 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     if (transform) experiment.placement = moved(experiment.placement, workload.ranks(), *transform);
   };
   if (const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine.shape)) {
-    // Where ranks are is known when they have been counted; what their collectives do, when it is known where they are.
+    // The places of ranks follow from their number, and the steps of their collectives from their places.
     WorkloadContext counting = context;
     counting.ideal_time = [](const auto&) { return Time::from_ps(1); };
     read(counting);

@@ -91,7 +91,7 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
   const double before = processor_seconds();
   partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.min_wire(),
                                 experiment.seed);
-  // Its messages tell their senders of each other at once, which no epoch between processes would allow.
+  // Its messages inform their senders of each other at once, which epochs between processes would not allow.
   if (experiment.network.fidelity == Fidelity::loggp)
     partition_ = partition_of_one(*experiment.topology, group_.size());
   // The engine comes first: ns-3 must know it before anything is scheduled.
@@ -272,7 +272,7 @@ void Simulation::run_events(RunFacts& facts) {
   run_engine();
 }
 
-// What one process could not go on with ends the run of all, and one of them says it.
+// A failure of one process ends the run of all, and one of them reports it.
 void Simulation::run_engine() {
   if (group_.size() > 1)
     prepare(group_, [] { ns3::Simulator::Run(); });
@@ -290,7 +290,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
       "the network is in a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
-  // On all processes alike; one of them says it.
+  // On all processes; one of them reports it.
   throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};
 }
 

@@ -35,14 +35,14 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   net_.clock.happen(arrivals_[count - 1].time, count);
   if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
-    // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
+    // The queues of the next nodes are scattered in memory: prefetch them while other packets are sent.
     if (i + ahead < count) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer()]);
     transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
   }
 }
 
-// First what stays in this process, then what leaves it: where a packet goes is chance, and a branch on it for each
-// would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
+// First the packets that stay in this process, then those that leave it: a packet's direction is random, and a branch
+// for each would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
 void FifoModel::send_from_boundary(const LocalNode& node) {
   const std::size_t count = arrivals_.size();
   if (staying_.size() < count) {

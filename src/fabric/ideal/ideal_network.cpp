@@ -79,8 +79,8 @@ Time IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
   return known.idle;
 }
 
-/// The times of a message are added up link by link without a check: here is a check of how long it may take behind
-/// those of its own flow.
+/// The times of a message are added up link by link without a check: this checks how long it may take behind the others
+/// of its flow.
 void IdealNetwork::require_time(const Flow& flow, const Message& message, Time now) const {
   const auto& links = classes_[flow.path].path.links;
   Time sum = now;

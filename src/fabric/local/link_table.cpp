@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-// What the processes tell each other of a changed link.
+// The properties of a changed link that processes exchange.
 struct LinkChange {
   std::uint32_t directed_link;
   std::uint32_t unused = 0;

@@ -81,7 +81,7 @@ class Codel final : public MarkingDiscipline {
     read("target", target_);
     read("interval", interval_);
   }
-  /// It has to know of each packet that has not waited.
+  /// It has to be called for each packet that has not waited.
   Bytes floor(const MarkedPort&) const override { return Bytes(-1); }
   std::unique_ptr<QueueMarker> make(const MarkedPort& port) const override {
     return std::make_unique<CodelMarker>(times(port), port.largest_frame);

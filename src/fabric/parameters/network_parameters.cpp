@@ -118,8 +118,8 @@ void read_connections(const Spec& network, NetworkParameters& result) {
   connections->finish();
 }
 
-// What happens on the ideal network too is the same there. Waiting and what is done about it does not happen; what
-// would change an idle network is refused.
+// Keys that also apply to the ideal network have the same meaning there. It has no queues, so keys about queues are
+// ignored; keys that would change an idle network are refused.
 void read_fidelity(const Spec& network, NetworkParameters& result) {
   const auto value = network.find("fidelity");
   const auto model = network.find("loggp");

@@ -87,7 +87,7 @@ void FrameTraffic::hand_up(PortId in_port, Packet& packet, Time arrival) {
 // the size of the next RDMA packet is not known before it is made.
 bool FrameTraffic::send_beside(const LocalNode& node, PortId port_index, Time now) {
   if (!choose_beside(node, port_index, now)) return false;
-  // What a connection has sent was in no queue until now: frames that still wait are behind it.
+  // A connection's packet was in no queue until now: frames that still wait are behind it.
   q_.ports.note_peak(port_index, now);
   return true;
 }

@@ -32,7 +32,7 @@ PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   return node.first_port + port;
 }
 
-// Tells how many credits there were, and looks later whether that has arrived.
+// Sends the number of credits so far, and checks later whether it has arrived.
 void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Time now) {
   GivenCredits& credits = q_.state.hosts[node.host].credits[position];
   Packet credit;
@@ -47,8 +47,8 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, {}, 0});
 }
 
-// A count that is not above what is known already has been overtaken, or comes a second time because its
-// acknowledgement was lost.
+// A count that is not above the known one has been overtaken, or arrives a second time because its acknowledgement was
+// lost.
 void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   std::uint32_t credits = 1;
   if (q_.state.loses_credits) {

@@ -39,8 +39,8 @@ namespace weft {
          (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame, state.largest_frame));
 }
 
-// A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. False, and
-// nothing has happened, if that is not as simple.
+// A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. Returns
+// false, with nothing changed, in all other cases.
 [[gnu::always_inline]] inline bool QueuedSwitch::pass_at_once(PortId out, Packet& packet, PortId in_port, Time now) {
   const OutputPort& port = net_.outputs[out];
   const PortState& ps = q_.state.ports[out];
