@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view origin = "manifest";  // of the file, and not what has happened
+constexpr std::string_view origin = "manifest";  // describes the file, not the simulated events
 constexpr hsize_t rows_at_once = 1 << 18;
 
 hdf5::Handle open_file(const std::string& path) {

@@ -68,7 +68,7 @@ int MPI_File_write_at(MPI_File file, MPI_Offset offset, const void* data, int co
 }
 
 // Each process for itself: within the library's collective writing, too, processes could wait for one that has failed.
-// What HDF5 writes in this way is small.
+// The data that HDF5 writes in this way is small.
 int MPI_File_write_at_all(MPI_File file, MPI_Offset offset, const void* data, int count, MPI_Datatype type,
                           MPI_Status* status) {
   return MPI_File_write_at(file, offset, data, count, type, status);

@@ -236,8 +236,8 @@ void Hdf5Recorder::give_final_name() {
   });
 }
 
-// A step has failed on some process. Of a write that has failed HDF5 does not know, and can close the file; what HDF5
-// itself has failed at, perhaps on some processes only, leaves it unable to do so.
+// A step has failed on some process. After a failed write of ours, unknown to HDF5, HDF5 can close the file; after a
+// failure within HDF5, perhaps on some processes only, it cannot.
 void Hdf5Recorder::give_up(const std::string& message, bool came_through) {
   int usable = came_through ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, comm_);

@@ -61,7 +61,7 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
       for (const hdf5::Handle& column : open.columns)
         hdf5::check(H5Dset_extent(column.get(), &extent), "cannot extend a data set");
     });
-  // Each process for itself: its rows lie in one piece.
+  // Each process for itself: its rows are contiguous.
   together([&] {
     std::size_t offset = PackedRows::key_width;
     for (std::size_t c = 0; c < open.columns.size() && mine > 0; ++c) {
@@ -78,7 +78,7 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
   }
 }
 
-// A table that is written in one go lies in one piece; others grow by chunks.
+// A table that is written at once is contiguous; others grow by chunks.
 void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool final, std::int64_t interval) {
   constexpr hsize_t rows_per_chunk = 1 << 16;
   open.extent = rows;

@@ -48,7 +48,7 @@ void RankExecutor::start(Time now) {
   make_progress(now);
 }
 
-// Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
+// Admit operations until the program ends or, if it follows the clock, until its newest operation is in the future.
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now && may_read_on()) {
     look_for_interrupt();  // there is no bound on the operations of a moment

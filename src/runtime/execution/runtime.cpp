@@ -73,7 +73,7 @@ RankExecutor& Runtime::executor_of_rank(NodeId host, std::uint32_t rank) {
 RankExecutor& Runtime::add_aggregator(NodeId host, std::uint32_t rank) {
   const std::uint32_t place = add_place(host);
   executors_.push_back(std::make_unique<RankExecutor>(Rank(rank), placement_, place, workload_, network_, records_));
-  background_.push_back(true);  // the ranks that it serves say whether all is done
+  background_.push_back(true);  // the ranks that it serves determine whether all is done
   return *executors_.back();
 }
 

@@ -21,7 +21,7 @@ struct Lane {
   bool handling = false;
   Bytes done;
   std::uint64_t marks = 0;
-  std::uint64_t depth = 0;       ///< messages before what the lane does now
+  std::uint64_t depth = 0;       ///< messages before the lane's current step
   std::uint64_t mark_depth = 0;  ///< at its last mark
 };
 
