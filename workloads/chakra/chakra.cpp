@@ -80,7 +80,7 @@ std::map<std::string, std::vector<std::uint32_t>> read_chakra_groups(const Spec&
 
 std::map<CollectiveKind, std::string> read_algorithms_of_kinds(const Spec& spec, const std::string& directory) {
   std::map<CollectiveKind, std::string> algorithms;
-  if (!spec.has("algorithm")) {  // what the ring cannot do
+  if (!spec.has("algorithm")) {  // collectives that the ring does not support
     for (const CollectiveKind kind : {CollectiveKind::all_to_all, CollectiveKind::gather, CollectiveKind::scatter})
       algorithms[kind] = "nccl_p2p";
     algorithms[CollectiveKind::barrier] = "double_binary_tree";

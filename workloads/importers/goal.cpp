@@ -66,7 +66,7 @@ class GoalProgram : public RankProgram {
 
 class GoalWorkload : public Workload {
  public:
-  /// Goes through the ranks once, together with the other processes.
+  /// Reads the ranks once, together with the other processes.
   GoalWorkload(const std::string& path, std::size_t read_ahead, const SharedReading& sharing)
       : file_(open_goal([path] { return ByteSource(path); })), read_ahead_(read_ahead) {
     MessageLanes lanes;

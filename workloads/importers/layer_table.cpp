@@ -185,7 +185,7 @@ class LayerTableReader {
     return pass;
   }
 
-  /// NAME, NAME_EP or NAME_DP_EP. BROADCAST stands in old files, and their programs pass over it.
+  /// NAME, NAME_EP or NAME_DP_EP. BROADCAST is in old files, and their programs skip it.
   std::optional<LayerCollective> read_collective(const std::string& word, LayerGroup usual) const {
     if (word == "NONE" || word == "BROADCAST") return std::nullopt;
     LayerCollective result;

@@ -56,7 +56,7 @@ KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
   return units;
 }
 
-// The units of the copies of tokens that come to the experts here, when they are spread evenly.
+// The units of the copies of tokens that arrive at the experts here, when they are spread evenly.
 KernelUnits MixturePasses::units_of_copies(const MlpShape& mlp, const FeedForward& inner) const {
   KernelUnits units = units_of_choices(mlp);
   unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
@@ -86,7 +86,7 @@ std::string MixturePasses::gradient_precision() const {
   return is_fp8(d.precision) ? dispatch_precision() : d.precision;
 }
 
-// Of the GEMMs of the router's backward pass: that of its scores, if the device has it.
+// The precision of the GEMMs of the router's backward pass: that of its scores, if the device has it.
 std::string MixturePasses::router_precision() const {
   const std::string& named = setup_.kernels().router_gradients;
   const bool has = !named.empty() && setup_.times->device().peak.contains(named);

@@ -158,7 +158,7 @@ void Work::add(const Kernel& kernel, const std::string& name, double flops) {
   const Time time = setup_.times->of(kernel);
   time_ += time;
   slowed_ += setup_.times->beside(kernel);
-  flops_ += kernel.flops;  // of GEMMs: those of small kernels are not what a model's FLOPs are counted by
+  flops_ += kernel.flops;  // of GEMMs: a model's FLOPs do not include those of small kernels
   kernels_.push_back({name, kernel, flops, time});
 }
 
