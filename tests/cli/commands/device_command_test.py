@@ -80,7 +80,7 @@ class DeviceCommand(ProgramTest):
         self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
 
     def test_says_where_the_numbers_hold(self):
-        """Each ready-made device says what was measured and what is assumed; those without curves have no tables."""
+        """Each ready-made device names its measurements and assumptions; those without curves have no tables."""
         for path in sorted(DEVICES.glob("*.yaml")):
             text = self.run_weft("device", path.stem).out
             lines = yaml.safe_load(path.read_text())["validity"]

@@ -24,7 +24,7 @@ class Installed(ProgramTest):
         return done.stdout
 
     def check(self, prefix):
-        """Everything by its name and from a folder that has nothing: not a byte comes from the source tree."""
+        """Everything by its name and from an empty folder: not a byte is read from the source tree."""
         empty = self.folder / "empty"
         empty.mkdir()
         weft = prefix / "bin/weft"

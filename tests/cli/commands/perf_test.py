@@ -22,7 +22,7 @@ SIZES = ["-b", "1K", "-e", "4M", "-f", "4"]
 
 
 def seven_wide(value):
-    """getFloatStr of width 7: digits as long as there is room for them."""
+    """getFloatStr of width 7: as many digits as fit."""
     power = len(str(int(value))) if value >= 1 else 0
     return f"{value:7.2f}" if power < 5 else f"{value:7.1f}" if power < 6 else f"{value:7.0f}"
 
@@ -240,7 +240,7 @@ class Compare(PerfTest):
         self.write(json_log(self.rows()), "a.json")
         for name in ["a.log", "a.json"]:
             report = self.report("--compare", name)
-            self.assertEqual(self.times(report, "ring"), self.exact)  # the log says which sizes
+            self.assertEqual(self.times(report, "ring"), self.exact)  # the log names the sizes
             one = report["comparisons"][0]
             self.assertEqual([row["size_bytes"] for row in one["rows"]], list(self.exact))
             for key in ["mean_absolute_error_percent", "mean_error_percent", "largest_error_percent"]:
@@ -248,7 +248,7 @@ class Compare(PerfTest):
             self.assertEqual(one["order_of_sizes"], {"pairs": 21, "same": 21})
 
     def test_a_quarter_slower(self):
-        """Measured 1.25 times what is simulated: 20 % too fast, each row. Times have the digits of nccl-tests."""
+        """Measured times are 1.25 times the simulated ones: 20 % too fast, each row. Times have the digits of nccl-tests."""
         self.write(text_log(self.rows(1.25)), "a.log")
         self.write(json_log(self.rows(1.25)), "a.json")
         for name in ["a.log", "a.json"]:
@@ -275,7 +275,7 @@ class Compare(PerfTest):
         self.write(json_log(self.rows()), "a.json")
         one = self.report("--compare", "a.json", "--in-place")["comparisons"][0]
         self.assertAlmostEqual(one["mean_error_percent"], -50, delta=1e-4)
-        # Only in place: nothing stands in the columns of the other.
+        # Only in place: the columns of the other are empty.
         rows = self.rows()
         text = text_log([(size, us) for size, us, _ in rows])
         self.write(text, "b.log")

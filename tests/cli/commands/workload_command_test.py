@@ -18,7 +18,7 @@ MODEL = {"model_type": "llama", "max_position_embeddings": 4096, "hidden_size": 
 MIXTURE = {"model_type": "mixtral", "max_position_embeddings": 4096, "hidden_size": 128, "intermediate_size": 256,
            "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 64,
            "num_local_experts": 8, "num_experts_per_tok": 2}
-# What a network costs that is next to nothing.
+# The cost of a network that takes almost no time.
 FREE = {"kind": "star", "hosts": 16, "link_rate": "900 Tb/s", "link_delay": "1 ps"}
 
 
@@ -280,7 +280,7 @@ class Configurations(WorkloadTest):
             report = json.loads(self.run_weft("workload", name, "--json", "--set", "workload.sequence_length=128").out)
             self.assertEqual(report["ranks"], 8)
             self.assertIn("reduce_scatter", report["bytes_by_kind"])
-        # Fields that nobody reads are named, once.
+        # Unknown fields are named, once.
         text = self.run_weft("workload", "ds.json", "--no-run", "--set", "workload.sequence_length=128").out
         self.assertEqual(text.count("colour"), 1)
         self.assertNotIn("hidden_act", text)

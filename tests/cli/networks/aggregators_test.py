@@ -74,7 +74,7 @@ class Sharing(ProgramTest):
         return summary, table(results, "jobs")["end"] - table(results, "jobs")["start"]
 
     def test_jobs_on_the_same_leaves(self):
-        """Two jobs with every second host each meet at the units of all leaves and of the top."""
+        """Two jobs with every second host each share the units of all leaves and of the top."""
         jobs = [
             {"name": name, "placement": {"first": first, "stride": 2},
              "workload": all_reduce("collnet", "4 MiB", ranks=8, ranks_per_leaf=2)}

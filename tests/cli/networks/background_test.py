@@ -83,8 +83,8 @@ class Background(ProgramTest):
         self.assertTrue(row["complete"])
         self.assertEqual((row["bytes"], row["repeated_bytes"]), (size, 0))
         transfers = table(path, "transfers")
-        # The connection stands after SYN and SYN-ACK; both have 20 B of options (RFC 9293, 7323, 2018), no payload.
-        # ns-3 writes them as 78 B frames or less: between the least frame and that one.
+        # The connection is established after SYN and SYN-ACK; both have 20 B of options (RFC 9293, 7323, 2018), no
+        # payload. ns-3 writes them as 78 B frames or less: between the least frame and that one.
         handshake = transfers["connected"][0] - transfers["start"][0]
         self.assertGreaterEqual(handshake, 4 * (DELAY + picoseconds_to_send(64 + WIRE, RATE)))
         self.assertLessEqual(handshake, 4 * (DELAY + picoseconds_to_send(82 + WIRE, RATE)))
@@ -110,7 +110,7 @@ class Background(ProgramTest):
         summary, _ = self.run_beside(JOB, [], {"queues": "output", **network})
         return summary["collectives"][0]["time_ps"]
 
-    # All-reduce and transfer come to host 0 through one port. Bytes of either that the port sends while the all-reduce
+    # All-reduce and transfer reach host 0 through one port. Bytes of either that the port sends while the all-reduce
     # lasts are in proportion to the weights, if both always have something waiting there.
     def beside(self, priorities):
         network = {"priorities": priorities}
@@ -120,7 +120,7 @@ class Background(ProgramTest):
         time = summary["collectives"][0]["time_ps"]
         series = table(path, "transfers_series")
         self.assertEqual(series["bytes"].sum(), row["bytes"])
-        # Intervals that lie within the all-reduce.
+        # Intervals within the all-reduce.
         first, last = 1_000_000_000 + 10_000_000, (1_000_000_000 + time) // 10_000_000 * 10_000_000
         during = (series["time"] > first) & (series["time"] <= last)
         return time, 8e12 * series["bytes"][during].sum() / (last - first)

@@ -64,7 +64,7 @@ class Reordering(ProgramTest):
             self.assertIn(f"{repeated} packets were sent again though none was lost: packets of a connection overtook",
                           summary["warnings"][0])
             self.assertIn(said, summary["warnings"][0])
-        # To be seen by whoever reads the table only.
+        # Visible to readers of the table only.
         text = self.run_weft("run", self.folder / "experiment0.yaml", "-o", "table.h5").out
         self.assertRegex(text, r"(?m)^  WARNING +\d+ packets were sent again though none was lost")
 

@@ -43,7 +43,7 @@ class LimitsTest(ProgramTest):
 
 class Times(LimitsTest):
     def test_later_than_the_end(self):
-        """Before the run, at the line that says so."""
+        """Before the run, with the line of the value."""
         cases = [
             experiment(workload={**INCAST, "start": "9223372 s"}),
             experiment(workload={**INCAST, "start": ["0 s", "9158400 s"]}),
@@ -71,7 +71,7 @@ class Times(LimitsTest):
                 results.unlink()
 
     def test_runs_that_come_to_the_end(self):
-        """What comes too late during a run: alone, on several processes, and under ns-3's own engine."""
+        """Events that are too late during a run: alone, on several processes, and under ns-3's own engine."""
         last = {**INCAST, "start": "9158399999999999999 ps"}
         computing = {"kind": "program", "ranks": 2, "operations": [
             {"rank": 0, "compute": "5000000 s", "id": 1}, {"rank": 0, "compute": "5000000 s", "after": [1]}]}
@@ -157,7 +157,7 @@ class Buffers(LimitsTest):
         return round(float(number) * {"B": 1, "kB": 1000, "KiB": 1024, "MB": 10**6, "MiB": 2**20}[unit])
 
     def test_a_run_that_loses_everything_ends(self):
-        """All say the same, with the same times: the looks are at the same moments whatever the number of processes."""
+        """All report the same, with the same times: the checks are at the same moments for any number of processes."""
         network = {"loss": [{"link": "all", "probability": 1}]}
         said = set()
         for words, ranks in [((), None), ((), 2), ((), 3), (("--engine", "ns3-default"), None)]:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What times were spent on, where the answer can be worked out by hand (docs/reference/hdf5_schema.md)."""
+"""What times were spent on, in cases with an answer by hand (docs/reference/hdf5_schema.md)."""
 
 import pathlib
 import sys
@@ -98,11 +98,11 @@ class Attribution(ProgramTest):
         self.assertLess(ranks[2].get("peers", 0), late // 10)
         for rank in (0, 3):
             self.assertGreaterEqual(ranks[rank]["peers"], late - 20_000_000, f"rank {rank}")
-        # The one that sends to it has nobody who takes its slices.
+        # The rank that sends to it has no receiver for its slices.
         self.assertGreaterEqual(ranks[1]["peers"] + ranks[1]["credits"], late - 20_000_000)
 
     def test_pauses(self):
-        """Four hosts send to one, PFC stops them at their NIC or in the switch: the messages say so."""
+        """Four hosts send to one, PFC stops them at their NIC or in the switch: the messages show it."""
         incast = [operation for source in (0, 1, 2, 3) for operation in send(source, 4, "1 MiB")]
         network = {"queues": "output", "flow_control": "pfc", "buffer": {"size": "300 kB"}}
         messages, _ = self.parts(program(5, *incast), star(5), network)
@@ -110,7 +110,7 @@ class Attribution(ProgramTest):
         self.assertEqual(sum(message.get("retransmission", 0) for message in messages), 0)
 
     def test_losses(self):
-        """On a link that loses one packet in fifty, what is sent again costs time, and nothing else is to blame."""
+        """On a link that loses one packet in fifty, retransmission costs time, and no other cause does."""
         network = {"queues": "output", "loss": [{"link": "all", "probability": 0.02}]}
         for recovery in ("go_back_n", "selective_repeat", "go_back_0"):
             messages, _ = self.parts(program(2, *send(0, 1, "1 MB")), network={**network, "recovery": recovery})

@@ -141,7 +141,7 @@ class Explain(ProgramTest):
         self.assertEqual(ends, [ends[0], ends[0], ends[0] + 1000])
 
     def test_slack_of_ranks_that_wait_for_a_straggler(self):
-        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have come as late as rank 3."""
+        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have started as late as rank 3."""
         path = self.run_it(program(*({"rank": rank, "id": "work", "compute": f"{100 * (rank + 1)} us"}
                                      for rank in range(4)),
                                    {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",

@@ -144,7 +144,7 @@ class NumbersOfTheFile(PageTest):
             self.assertEqual([int(value) for value in shown], rows[part].tolist(), part)
 
     def check_operations(self, rows):
-        """What the timeline draws, from its data in the page."""
+        """The content of the timeline, from its data in the page."""
         sums = self.browser.value("charts.filter((chart) => chart instanceof Timeline).map((chart) => "
                                   "[chart.start.length, chart.length.reduce((a, b) => a + b, 0)])[0]")
         self.assertEqual(sums, [len(rows["rank"]), int((rows["end"] - rows["start"]).sum())])
@@ -200,7 +200,7 @@ class Verdicts(PageTest):
         self.assertRegex(line, r"\bb \d+ %")
 
     def test_who_stood_in_front(self):
-        """A table /link_waits, synthetic: the columns' names and units say what they are."""
+        """A table /link_waits, synthetic: the columns' names and units define their meaning."""
         _, file = self.simulate(SHARED)
         with h5py.File(file, "a") as results:
             links = results["links"]
@@ -266,7 +266,7 @@ class Verdicts(PageTest):
 
 class Charts(PageTest):
     def short_operation(self):
-        """A run of 20 ms in which rank 0 computes for 1 ns, and nobody does anything else."""
+        """A run of 20 ms in which rank 0 computes for 1 ns, and no rank does anything else."""
         _, file = self.simulate(TRAINING)
         with h5py.File(file, "a") as results:
             end = int(results.attrs["simulated_time"])
@@ -323,7 +323,7 @@ class Charts(PageTest):
         self.assertIn("utilisation", self.text("#tip"))
 
     def reach(self, selector):
-        """Goes on with the Tab key until the element has the focus."""
+        """Presses the Tab key until the element has the focus."""
         for _ in range(200):
             if self.browser.value(f"document.activeElement.matches({selector!r})"):
                 return

@@ -134,11 +134,11 @@ exec '{WEFT}' "$@"
         self.assertEqual(len(self.runs()), 6)
         self.end(self.begin("study.yaml", "--resume"))
         self.assertEqual(len(self.runs()), 6)
-        # Another column of results needs no other run, another case does.
+        # Another column of results needs no new run, another case does.
         self.write(STUDY.replace("p90", "p50").replace("256 KiB", "512 KiB"), "study.yaml")
         self.end(self.begin("study.yaml"))
         self.assertEqual(len(self.runs()), 8)
-        # Nor does what is written in another way; another base does.
+        # The same values in another notation need no new run either; another base does.
         self.write(BASE.replace("400 Gb/s", "0.4 Tbps"), "base.yaml")
         self.end(self.begin("study.yaml"))
         self.assertEqual(len(self.runs()), 8)
@@ -239,7 +239,7 @@ class Tables(SweepTest):
                 self.assertEqual(table[f"out_{name}"][case], done[name])
             self.assertEqual(table["derived_twice"][case], 2 * done["energy_per_step"])
             self.assertEqual(table["machine_cost"][case], done["machine_cost"])
-        # All but what the making emits goes with the grid: 662 g per kWh over 56.
+        # All emissions except the embodied ones are proportional to the grid: 662 g per kWh over 56.
         operational = [carbon - energy * 56 / 3.6e6 for carbon, energy in
                        zip(table["out_carbon_per_step"][::2], table["out_energy_per_step"][::2])]
         for making, carbon, energy in zip(operational, table["out_carbon_per_step"][1::2],
@@ -422,7 +422,7 @@ accounting: {switch_port_price: 100, optical_cable_price: 250, switch_port_power
         self.assertEqual(len(list((self.folder / "networks_of_256_gpus.runs").glob("*.h5"))), 1)
 
 
-# What is wrong with a study, and what its error names: the line of the file, what was found, what would be right.
+# Wrong studies, and the content of their errors: the line of the file, the value found, the value expected.
 WRONG = {
     "grid: {}\n": ["study.yaml:1", "missing key 'experiment'"],
     "experiment: base.yaml\ngird: {}\n": ["study.yaml:2", "'gird'", "did you mean 'grid'?"],

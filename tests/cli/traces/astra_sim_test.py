@@ -49,7 +49,7 @@ ACK_HIGH_PRIO 1
 
 
 def physical(hosts, rate="400Gbps"):
-    """Hosts 0, 1, ... on one switch, as the backend's files have it."""
+    """Hosts 0, 1, ... on one switch, as in the backend's files."""
     links = "".join(f"{host} {hosts} {rate} 0.0005ms 0\n" for host in range(hosts))
     return f"{hosts + 1} 1 {hosts}\n{hosts}\n{links}"
 

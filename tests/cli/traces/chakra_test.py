@@ -108,7 +108,7 @@ class Chakra(ProgramTest):
                 self.assertEqual(self.finished()[1], PAIR_ENDS)
 
     def test_a_collective_is_the_same_as_in_an_experiment(self):
-        """1 us of compute, then each kind; sizes are what a rank brings in (et_def.proto's comm_size)."""
+        """1 us of compute, then each kind; sizes are the contributions of a rank (et_def.proto's comm_size)."""
         kinds = {et.ALL_REDUCE: ("all_reduce", 1), et.ALL_GATHER: ("all_gather", 4), et.REDUCE_SCATTER:
                  ("reduce_scatter", 1), et.BROADCAST: ("broadcast", 1), et.ALL_TO_ALL: ("all_to_all", 1)}
         for number, (kind, factor) in kinds.items():
@@ -135,7 +135,7 @@ class Chakra(ProgramTest):
                          {0: (0, 10), 1: (10, 11), 2: (11, 13), 3: (0, 4), 4: (0, 3)})
 
     def test_ids_in_any_order(self):
-        """Nodes stand before those that they depend on; ids do not follow the order of execution."""
+        """Nodes precede those that they depend on; ids do not follow the order of execution."""
         nodes = [node(9, COMP, [5, 7], duration=1), node(7, COMP, [5], duration=2), node(5, COMP, [30], duration=4),
                  node(30, COMP, duration=8), node(2**60, COMP, [9], duration=16)]
         et.write(self.folder, [nodes])

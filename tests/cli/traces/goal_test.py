@@ -179,7 +179,7 @@ r: recv 8b from 0
         self.assertEqual([rows[0, i][1] for i in (1, 2)], [50, 50])
 
     def test_a_recv_that_takes_another_one_s_message_leaves_it_waiting(self):
-        """MPI's rule: the recv of any tag stands first, and takes the message with tag 2, for which the other one waits."""
+        """MPI's rule: the recv of any tag is first, and takes the message with tag 2, for which the other one waits."""
         text = "num_ranks 2\nrank 0 {\na: recv 8b from 1 tag -1\nb: recv 8b from 1 tag 2\n}\n" \
                "rank 1 {\na: send 8b to 0 tag 2\nb: send 8b to 0 tag 1\n}\n"
         done = weft("run", self.write(self.experiment(text)), "-o", "out.h5", folder=self.folder)

@@ -82,7 +82,7 @@ class MscclppPlan(ProgramTest):
         self.assertEqual(summary["simulated_time_ps"], 4 * part + 2 * 500_000)
 
     def test_a_permit_from_the_beginning_is_no_wait(self):
-        """The second block copies what is not there yet: the replay says so."""
+        """The second block copies data that has not arrived: the replay reports it."""
         done = weft("collective", self.plan(plans.two_blocks([{"init_value": 1}])), "--size", "1000B", "--check",
                     folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)

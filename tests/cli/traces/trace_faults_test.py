@@ -30,7 +30,7 @@ class TraceFaults(ProgramTest):
         return summary, results
 
     def test_operations_left_over_are_no_success(self):
-        """Each waits for the other's message before it sends; a third one goes on until its end."""
+        """Each waits for the other's message before it sends; a third one continues until its end."""
         (self.folder / "x.goal").write_text(
             "num_ranks 3\nrank 0 {\na: recv 8b from 1\nb: send 8b to 1\nb requires a\n}\n"
             "rank 1 {\na: recv 8b from 0\nb: send 8b to 0\nb requires a\n}\nrank 2 {\ncalc 1000\n}\n")
