@@ -123,7 +123,7 @@ TEST_P(Families, HaveOneOrder) {
       EXPECT_EQ(one.graph.link(LinkId(i)).ends[end], other.graph.link(LinkId(i)).ends[end]);
 }
 
-// What a family does not know is a mistake of who wrote it.
+// A key that a family does not know is an error of the file's author.
 TEST_P(Families, RefuseUnknownKeys) {
   Spec spec = spec_of_sample("topologies", GetParam());
   spec.set("qwertzuiop", "1");

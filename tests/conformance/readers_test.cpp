@@ -85,7 +85,7 @@ TEST_P(Workloads, GiveProgramsThatFitTogether) {
   expect_sound(*workload);
 }
 
-// A program is made anew for whom asks, and says the same.
+// Each call makes a new program with the same operations.
 TEST_P(Workloads, SayTheSameTwice) {
   const auto workload = workload_of(Spec::load(path_.string()), path_.parent_path(), 8);
   const auto one = test::operations_of(*workload, 0);
@@ -196,7 +196,7 @@ TEST_P(Configurations, GiveAnExperimentThatCanBeRead) {
   const auto read = [&] {
     return workload_of(experiment.at("workload"), path_.parent_path(), machine.graph.host_count());
   };
-  // Some say how a model is trained, and not which.
+  // Some describe how a model is trained, but not which model.
   if (test::complaint(read).find("also give `model`") != std::string::npos) experiment.set("workload.model", "gpt2");
   const auto workload = read();
   EXPECT_LE(workload->ranks(), machine.graph.host_count());

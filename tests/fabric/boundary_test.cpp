@@ -50,7 +50,7 @@ void expect_same(const LeanMachine& low, const LeanMachine& high, std::vector<No
   EXPECT_EQ(both, whole);
 }
 
-/// What may no longer change once it has been said.
+/// The values that must not change after they have been sent.
 struct Said {
   bool early = false;
   std::size_t outgoing = 0;

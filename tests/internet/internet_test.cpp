@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ns-3's stack on hosts, with its packets switched by the fabric: times by formula, classes, and what is refused.
+// ns-3's stack on hosts, with its packets switched by the fabric: times by formula, classes, and refused inputs.
 #include "internet/internet.hpp"
 
 #include <ns3/bulk-send-helper.h>

@@ -121,7 +121,7 @@ class UnevenExperts(ProgramTest):
         self.assert_links(results, everything)
 
     def test_hierarchical_all_to_all_of_blocks_that_differ(self):
-        """Each block goes once inside the sender's server, to the GPU in the receiver's place, and once between servers."""
+        """Each block is sent once inside the sender's server, to the GPU in the receiver's place, and once between servers."""
         blocks = [[(37 * i * i + 11 * j * j * (j % 3) + i * j) % 900 for j in range(RANKS)] for i in range(RANKS)]
         workload = {"kind": "collective", "collective": "all_to_all", "algorithm": "hierarchical",
                     "ranks_per_server": GPUS, "size": f"{sum(map(sum, blocks))} B",

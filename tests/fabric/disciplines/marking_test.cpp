@@ -31,8 +31,8 @@ struct Rule {
   }
 };
 
-/// `senders` hosts send `packets` each at once to a host with a slow link. What the packets should be marked with, in
-/// the order in which they leave, and what they are marked with.
+/// `senders` hosts send `packets` each at once to a host with a slow link. The expected marks of the packets, in the
+/// order in which they leave, and their actual marks.
 struct Burst {
   double expected = 0, variance = 0;
   std::int64_t sure = 0, marked = 0, wrong = 0;

@@ -197,7 +197,7 @@ TEST(ns3_attributes, an_experiment_names_them_in_its_network_map) {
   EXPECT_EQ(scenario.fabric().link_times(directed(LinkId(0), 1)).rate, gbps(100));
 }
 
-/// What set_ns3_attribute() complains of, or the number of objects.
+/// The error of set_ns3_attribute(), or the number of objects.
 std::string outcome(const std::string& path, const std::string& value) {
   const Spec document = Spec::parse("a: 1\nb: " + value + "\n", "x.yaml");
   try {

@@ -62,7 +62,7 @@ TEST(link_faults, a_lower_rate_ends_with_the_full_one) {
     EXPECT_EQ(rates[i].at, Time::from_us(at[i]));
     EXPECT_EQ(rates[i].rate, Bandwidth::from_gbps(gbps[i]));
   }
-  EXPECT_TRUE(faults.routing_periods(star()).empty());  // nobody routes around them
+  EXPECT_TRUE(faults.routing_periods(star()).empty());  // no switch routes around them
 }
 
 TEST(link_faults, every_mistake_is_told_with_its_line) {

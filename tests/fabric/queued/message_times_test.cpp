@@ -51,7 +51,7 @@ TEST(message_times, a_paused_sender) {
   for (const Message& message : machine.received) EXPECT_EQ(message.retransmission, Time());
 }
 
-// The same with credits: two frames of room at the switch, which gives one back with each frame that the slow port
+// The same with credits: space for two frames at the switch, which gives one back with each frame that the slow port
 // begins to send.
 TEST(message_times, a_sender_without_credits) {
   constexpr std::int64_t delay = 1'000'000, grant_time = 8 * 80;
@@ -65,7 +65,7 @@ TEST(message_times, a_sender_without_credits) {
   machine.run();
   machine.expect_quiet();
   ASSERT_EQ(machine.received.size(), 1U);
-  // The third packet might go when the second has left; the first packet's room comes back from the switch.
+  // The third packet might go when the second has left; the switch returns the first packet's credit.
   const std::int64_t back = full + delay + grant_time + delay;
   EXPECT_EQ(machine.received[0].paused.ps(), back - 2 * full);
 }

@@ -74,7 +74,7 @@ TEST(ndp, senders_share_the_link_packet_by_packet) {
   EXPECT_LE(*std::max_element(ends.begin(), ends.end()) - *std::min_element(ends.begin(), ends.end()), 8 * 16 * packet);
 }
 
-// What is pulled comes back to a sender that has nothing to send: its next message begins with a first window again.
+// A sender that has nothing to send gets its pulls back: its next message begins with a first window again.
 TEST(ndp, a_later_message_begins_with_a_first_window) {
   LeanMachine machine(star, network(16, 64));
   const std::uint32_t pair = machine.open(0, 8);

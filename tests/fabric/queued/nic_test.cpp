@@ -45,7 +45,8 @@ std::vector<std::int64_t> starts(const test::TapLog& log) {
 }
 
 TEST(nic, acks_go_before_data_as_soon_as_the_port_is_free) {
-  // Host 1 is busy with data from 1000 ns on; a packet comes at 1080 ns, when its second packet is due, or just after.
+  // Host 1 is busy with data from 1000 ns on; a packet comes at 1080 ns, when its second packet is expected, or just
+  // after.
   for (const std::int64_t late : {0, 1}) {
     LeanMachine machine(wire, network());
     const auto tap = machine.tap(NodeId(1));

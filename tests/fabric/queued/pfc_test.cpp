@@ -36,7 +36,7 @@ std::string machine_text(int hosts, std::int64_t delay) {
                      hosts, delay, links);
 }
 
-/// One ACK per message, so that nothing but data, pauses and what a test sends is on the links.
+/// One ACK per message, so that only data, pauses and the packets of a test are on the links.
 NetworkParameters network(const std::string& buffer, const std::string& pfc, std::int64_t latency = 0) {
   return network_of(
       fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, switch_latency: {} ps, "

@@ -97,7 +97,7 @@ void expect_same(const LeanMachine& machine, const NaiveNetwork& naive) {
       data += t.data ? 1 : 0;
       busy += t.end - t.start;
       peak = std::max(peak, test::backlog(log, t.arrived, true));
-      // What waits in a host waits in its queue pairs: the port gets a packet when it is free.
+      // Packets of a host wait in its queue pairs: the port gets a packet when it is free.
       if (nic) {
         ASSERT_EQ(t.start, t.arrived);
       }
