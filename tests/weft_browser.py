@@ -142,7 +142,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
     def open(self, path):
-        """Opens a page and waits until it says that it is ready, in `data-ready` of its root, or has failed."""
+        """Opens a page and waits until it is ready, by `data-ready` of its root, or has failed."""
         self.value("delete document.documentElement.dataset.ready")  # of the page before
         self.requests.clear()
         self.complaints.clear()
@@ -159,7 +159,7 @@ class Browser:
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def value(self, expression):
-        """What an expression of JavaScript is, as JSON; promises are waited for."""
+        """The value of a JavaScript expression, as JSON; it waits for promises."""
         done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             details = done["exceptionDetails"]

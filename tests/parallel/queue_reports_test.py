@@ -40,7 +40,7 @@ class QueueReports(ProgramTest):
                     self.assert_same_results(reference, other, IGNORE)
 
     def test_old_knowledge_costs(self):
-        """Reports that are a hundred microseconds old say nothing of queues that come and go faster."""
+        """Reports that are a hundred microseconds old do not describe queues that change faster."""
         times = []
         for reports in ({}, {"interval": "200 ns"}, {"delay": "100 us"}):
             summary, _ = self.simulate(self.experiment(DRAGONFLY, 8, queue_reports=reports))

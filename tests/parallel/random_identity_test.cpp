@@ -179,8 +179,8 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
           facts.simulated.ps(), facts.messages};
 }
 
-/// Binds this process to a core of its own, as far as there are enough, or lets it run on all of them: processes that
-/// are bound differently do not take turns.
+/// Binds this process to its own core, if there are enough, or lets it run on all of them: processes with different
+/// bindings do not take turns.
 void bind(std::optional<int> rank) {
   static const cpu_set_t all = [] {
     cpu_set_t set;

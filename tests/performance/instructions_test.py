@@ -44,7 +44,7 @@ class Instructions(unittest.TestCase):
                          BOUNDS["instructions_per_packet_hop"]["best"])
 
     def test_two_processes_share_out_the_work(self):
-        """In time it is less by as much as they wait for each other and slow each other down, which no count tells."""
+        """In time it is less, because processes wait for each other and slow each other down, which counts do not show."""
         text = self.count("--processes", "2", "--set", "topology.k=16")
         speedup = float(re.search(r"speed-up ([0-9.]+)", text)[1])
         self.assertGreater(speedup, BOUNDS["speed_up_of_two_processes"]["least"], text)

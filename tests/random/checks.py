@@ -67,7 +67,7 @@ class Results:
         endless = self.transfers and (self["transfers"]["size"] < 0).any()
         all_received = ranks["messages_sent"].sum() == ranks["messages_received"].sum()
         self.quiet_at_the_end = self.complete and not endless and all_received
-        # Whether something was sent again is told by /queue_pairs, where ports have queues by class.
+        # /queue_pairs shows whether something was sent again, where ports have queues by class.
         repeats = "link_classes" in self.tables and ("queue_pairs" not in self.tables
                                                      or self["queue_pairs"]["repeated"].any())
         trimmed = "link_classes" in self.tables and self["link_classes"]["trimmed"].any()
@@ -110,14 +110,14 @@ def schema_is_kept(results):
 
 @law
 def numbers_are_numbers(results):
-    """Finite, and not below 0, unless the column says that -1 has a meaning."""
+    """Finite, and not below 0, unless -1 has a meaning in the column."""
     for name, table in results.tables.items():
         for column, values in table.items():
             if values.dtype.kind == "f" and not numpy.isfinite(values).all():
                 yield from rows_where(~numpy.isfinite(values), {column: values}, f"{name}/{column} is no number")
             if values.dtype.kind in "fi":
                 unknown = (MINUS_ONE.search(results.descriptions[name][column]) or column.startswith("slow_link_")
-                           or name == "jobs" and column.startswith("part_"))  # of runs beyond what a sum can hold
+                           or name == "jobs" and column.startswith("part_"))  # of runs beyond the range of a sum
                 least = -1 if unknown else 0
                 yield from rows_where(values < least, {column: values}, f"{name}/{column} is below {least}")
 
@@ -242,7 +242,7 @@ def stops_have_causes(results):
 
 @law
 def ranks_and_messages_agree(results):
-    """What ranks sent and received is what messages say."""
+    """The bytes that ranks sent and received are those of the messages."""
     if "ranks" not in results:
         return
     ranks = results["ranks"]
@@ -524,7 +524,7 @@ def operations_wait_for_what_is_before(results):
 
 
 def violations(results):
-    """(law, what is wrong) of a file that has been read."""
+    """(law, fault) of a file that has been read."""
     with numpy.errstate(all="ignore"):
         return [(name, text) for name, check in LAWS.items() for text in check(results)]
 

@@ -277,7 +277,7 @@ class Damaged(ProgramTest):
         make_file(self.path)
 
     def read_all(self, path):
-        """In a process of its own, for the HDF5 library may end it."""
+        """In a separate process, because the HDF5 library may end it."""
         return subprocess.run([sys.executable, "-B", "-c", READ_ALL, path], capture_output=True, text=True,
                               timeout=100, check=False)  # fmt: skip
 

@@ -31,7 +31,7 @@ class Target:
 
 
 class Value:
-    """What a FakeTensor says of itself."""
+    """The properties of a FakeTensor."""
 
     def __init__(self, *shape, dtype="torch.bfloat16", size=2):
         self.shape, self.dtype, self.size = shape, dtype, size

@@ -25,7 +25,7 @@ REACHED = {
     "ns3": ["app", "engine", "fabric", "internet"],
     "pugixml.hpp": ["support"],
 }  # fmt: skip
-# Where it hurts the most: no more headers than that.
+# The most expensive libraries: at most these headers.
 MOST = {"boost": 4, "hdf5.h": 3, "mpi.h": 45}
 
 

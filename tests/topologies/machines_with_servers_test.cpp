@@ -26,7 +26,7 @@ const std::string link = ", link_rate: 400 Gb/s, link_delay: 1 us";
 
 std::string star(std::uint32_t hosts) { return fmt::format("kind: star, hosts: {}{}", hosts, link); }
 
-/// A star of its own, in a file that ends with the test.
+/// A separate star, in a file that is removed with the test.
 class MachineFile {
  public:
   explicit MachineFile(std::uint32_t hosts) { std::ofstream(path_) << "{" << star(hosts) << "}\n"; }
@@ -148,7 +148,7 @@ class Choices {
   std::vector<State> state_;
 };
 
-/// From each host to each, but on large machines from some of them; and all nodes have names of their own.
+/// From each host to each, but on large machines from some of them; and all nodes have different names.
 void expect_ways(const Topology& topology) {
   expect_names(topology);
   constexpr std::uint32_t many = 40'000;  // pairs

@@ -11,7 +11,7 @@
 namespace weft::congestion_loop_test {
 namespace {
 
-/// How long an algorithm may take, and what it may leave unused.
+/// The time that an algorithm may take, and the capacity that it may leave unused.
 struct Case {
   std::string parameters;
   std::int64_t gbps;

@@ -93,7 +93,7 @@ TEST_P(over_a_network, everything_arrives_once_and_in_order) {
     const auto sizes = some_sizes(seed, 120, 1500);
     ReliableChannel run(rules, channel);
     run.run(sizes);
-    // go_back_0 counts what it throws away a second time.
+    // go_back_0 counts discarded packets a second time.
     if (kind != Recovery::go_back_0) {
       EXPECT_EQ(run.acked, Bytes(sum(sizes))) << "seed " << seed;
     }
@@ -188,7 +188,7 @@ TEST(reliable_sender, go_back_n_starts_again_exactly_at_the_gap) {
 }
 
 // Nine NACKs of one packet: the sender goes back eight times, and then waits for its timer, which the last NACK that
-// counted has set. One that tells of progress counts again.
+// counted has set. One that reports progress counts again.
 TEST(reliable_sender, nacks_in_vain_are_left_to_the_timer) {
   Lone lone(rules_of(Recovery::go_back_n), 40, 40);
   lone.send(20);
@@ -337,7 +337,7 @@ TEST(reliable_sender, the_timer_is_short_with_few_packets_in_flight) {
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout_low);
   lone.send(1);
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout);
-  // Progress starts it anew; what brings none does not.
+  // Progress restarts it; ACKs without progress do not.
   lone.sender.on_ack(500_ps, 1, 0, lone.pool, lone.rules);
   EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout_low);
   lone.sender.on_ack(900_ps, 1, 0, lone.pool, lone.rules);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Jobs whose GEMMs have fp8: what else keeps 16 bits, in memory, time and bytes sent.
+// Jobs whose GEMMs have fp8: which other tensors keep 16 bits, in memory, time and bytes sent.
 #include <map>
 
 #include <gtest/gtest.h>

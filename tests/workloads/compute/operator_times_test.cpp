@@ -131,7 +131,7 @@ TEST(OperatorTimes, RowsOfExpertsInPrograms) {
   EXPECT_NE(operations[0].duration, operations[1].duration);
 }
 
-// What was measured with as many rows for each goes with all rows together.
+// A measurement with equal rows for each depends on the sum of the rows.
 TEST(OperatorTimes, MeasuredGroupedGemmsGoWithTheirRows) {
   const OperatorTimes times(
       device(), MeasuredOperators::parse("kernel, m, n, k, count, time\nmatmul, 64, 128, 256, 3, 500 us\n", "ops.csv"));
