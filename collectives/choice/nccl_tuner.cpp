@@ -76,7 +76,7 @@ double max_of_ll(const NcclMachine& m) {
   return early ? early_hopper_ll[size] : ll_bandwidth[static_cast<std::size_t>(m.gpu)][size];
 }
 
-/// Of the bandwidth of rings.
+/// The share of LL in the bandwidth of rings.
 double share_of_ll(const NcclMachine& m, CollectiveKind kind) {
   if (!up_to_2_20(m)) return 0.5;
   return m.servers > 1 || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ? 1.0 / 4 : 1.0 / 3;

@@ -338,7 +338,7 @@ bool in_order(const DimensionPlan& plan) {
   return true;
 }
 
-/// Of part `part` in dimension `dimension`, after the dimensions below it.
+/// The phase of part `part` in dimension `dimension`, after the dimensions below it.
 Phase phase_of(const DimensionPlan& plan, std::uint32_t dimension, std::uint32_t part) {
   Phase phase{plan, {}, dimension, 0, plan.ranks(), part};
   const std::int64_t size = plan.call.size.count();
@@ -446,7 +446,7 @@ StepGenerator all_reduce_lane(DimensionPlan plan, std::uint32_t dimension, std::
     co_yield mark;
   }
   if (whole) co_return;
-  // Those of the dimension above come after its own reduce-scatters, unless it is the last one.
+  // Those of the dimension above follow its own reduce-scatters, unless it is the last one.
   const std::uint64_t ahead = plan.above(above) == plan.grid.count ? 0 : own;
   std::uint64_t done = 0;
   for (std::uint32_t part = channel; part < plan.parts(); part += step, ++done) {
@@ -486,7 +486,7 @@ class ByDimension final : public CollectiveAlgorithm {
   std::uint32_t lanes(const CollectiveCall& call) const override {
     return static_cast<std::uint32_t>(dimensions_of(call).size()) * call.tuning.channels;
   }
-  /// As many as the pieces of a message may be: what has been started is sent.
+  /// As many as a message may have pieces: a started message is sent to its end.
   std::uint32_t credits(const CollectiveCall& call) const override {
     return std::max({call.communicator->size(), call.tuning.credits, 8U});
   }

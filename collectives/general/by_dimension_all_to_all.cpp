@@ -12,7 +12,7 @@
 namespace weft::by_dimension {
 namespace {
 
-/// One block: from whom to whom.
+/// One block, with its source and destination.
 struct Block {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -110,7 +110,7 @@ Step bundle_step(const Bundles& bundles, std::uint32_t dimension, Primitive prim
                        bundles.bundle_bytes(dimension, from, to));
 }
 
-/// As with_all_others() of by_dimension.cpp orders them.
+/// In the order of with_all_others() of by_dimension.cpp.
 StepGenerator exchange_direct(Bundles bundles, std::uint32_t dimension) {
   const std::uint32_t k = bundles.plan.size(dimension), self = bundles.plan.coordinate(dimension);
   const std::uint32_t window = bundles.plan.windows[dimension];

@@ -5,7 +5,7 @@
 // others (scatter) and sends the sum to the network; the result goes to all others (gather). In the network: R. Graham
 // et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006: a tree of
 // aggregation nodes in switches, of two levels here: leaf switches with `ranks_per_leaf` ranks each and one root, or a
-// single switch. Each share has a tree of its own. A GPU sends and receives S/g bytes over its NIC (g in a server), and
+// single switch. Each share has a separate tree. A GPU sends and receives S/g bytes over its NIC (g in a server), and
 // (g-1)/g 2S inside the server; a leaf sends S/g per share to the root. The switches sum up whole slices.
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ struct Part {
   StepGenerator chunks(std::function<StepGenerator(const HeadChunk&)> steps) const {
     return of_chunks(shares, Peers::only(head()), std::move(steps));
   }
-  /// Of an aggregator: the heads of a leaf's servers, or the leaves.
+  /// The children of an aggregator: the heads of a leaf's servers, or the leaves.
   Peers children() const {
     if (leaf() == leaves()) return Peers::range(aggregator(0), leaves(), in_server);
     return Peers::range(leaf() * in_leaf + head(), in_leaf / in_server, in_server);

@@ -58,7 +58,7 @@ Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes)
 StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own, Place target,
                      std::optional<std::uint32_t> to) {
   while (peers.count > 0) {
-    // Without data of one's own the first message is stored as it is.
+    // Without own data the first message is stored unchanged.
     const std::uint32_t count = own ? std::min(3U, peers.count) : 1;
     const bool last = count == peers.count;
     const Primitive store = own ? Primitive::recv_reduce_copy : Primitive::recv;

@@ -81,7 +81,7 @@ void ParallelSimulatorImpl::DoDispose() {
 
 ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) {
   const ns3::Ptr<ns3::EventImpl> owner(event,
-                                       false);  // the reference with which the event comes, also if a check throws
+                                       false);  // the reference passed with the event, also if a check throws
   const std::int64_t steps = delay.GetTimeStep();
   WEFT_EXPECT(steps >= 0, "an event was scheduled {} steps in the past of {}", -steps, now_);
   WEFT_EXPECT(steps < never - now_, "an event at {} + {} lies beyond the largest time", now_, steps);
@@ -120,7 +120,7 @@ ns3::EventId ParallelSimulatorImpl::ScheduleNow(ns3::EventImpl* event) {
 }
 
 ns3::EventId ParallelSimulatorImpl::ScheduleDestroy(ns3::EventImpl* event) {
-  // The list takes over the reference with which the event comes.
+  // The list takes over the reference passed with the event.
   return destroy_events_.emplace_back(ns3::Ptr<ns3::EventImpl>(event, false), static_cast<std::uint64_t>(now_),
                                       no_context, ns3::EventId::DESTROY);
 }
@@ -179,7 +179,7 @@ void ParallelSimulatorImpl::build_boundary() {
 Time ParallelSimulatorImpl::local_next() const {
   const std::int64_t event = queue_.empty() ? never : queue_.next_time();
   std::int64_t data = data_path_ == nullptr ? never : data_path_->next_time().ps();
-  // A data path may name the beginning of a span in which the end of simulated time lies, when all before it is done.
+  // A data path may name the beginning of a span that contains the end of simulated time, when all before it is done.
   if (horizon_ >= Time::limit().ps()) data = std::max(data, horizon_);
   return Time::from_ps(std::min(event, data));
 }
@@ -314,8 +314,8 @@ void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
   context_ = context;
 }
 
-/// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which
-/// this process has arrived, so that the next scheduled event is not in the data path's past.
+/// After a run: the time of the last event anywhere; or, if the run was stopped, the time up to which this process has
+/// arrived, so that the next scheduled event is not in the data path's past.
 void ParallelSimulatorImpl::settle_clock() {
   context_ = no_context;
   if (stop_) {

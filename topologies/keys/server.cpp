@@ -172,7 +172,7 @@ class ServerReader {
             .error(fmt::format("NIC {} of {} has no GPU; leave it out, or name it in nic_of_gpu", nic, count));
   }
 
-  /// As fast as all links of the GPU together, unless it is said.
+  /// As fast as all links of the GPU together, unless its rate is given.
   void add_gpu_link() {
     std::vector<std::int64_t> rate(design_.gpus, 0);
     Time delay = Time::max();

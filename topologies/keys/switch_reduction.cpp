@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Of a machine with units after its hosts; units have no role.
+/// Roles of a machine with units after its hosts; units have no role.
 class RolesWithUnits final : public NodeRoles {
  public:
   RolesWithUnits(std::shared_ptr<const Topology> machine, std::uint32_t units)

@@ -109,7 +109,7 @@ void ChakraTrace::find_groups(RankFacts& facts) const {
   facts.listed.clear();
 }
 
-/// Of a rank whose file another process has read: this one reads it when it is to run it.
+/// If another process has read a rank's file, this process reads it when it has to run the rank.
 const ChakraTrace::RankFacts& ChakraTrace::facts(std::uint32_t rank) const {
   const auto known = facts_.find(rank);
   if (known != facts_.end()) return known->second;

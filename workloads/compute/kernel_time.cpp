@@ -20,7 +20,7 @@ double groups_of(const Kernel& kernel) {
       std::count_if(kernel.rows.begin(), kernel.rows.end(), [](std::int64_t rows) { return rows > 0; }));
 }
 
-/// Of all of them together.
+/// The rows of all of them together.
 double all_rows(const Kernel& kernel) {
   if (!kernel.rows.empty())
     return static_cast<double>(std::accumulate(kernel.rows.begin(), kernel.rows.end(), std::int64_t{0}));

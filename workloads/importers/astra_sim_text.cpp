@@ -293,7 +293,7 @@ class LayerPlanner {
     return slot;
   }
 
-  /// Of the slot that is added next.
+  /// Adds a call of the next slot.
   std::size_t add_call(const Layer& layer, const LayerCollective& collective) {
     const std::tuple key(collective.kind, collective.group, collective.bytes.count());
     const auto known = settled_.find(key);

@@ -150,7 +150,7 @@ class GoalWorkload : public Workload {
     }
   }
 
-  /// A rank with recvs of any source or tag has as many of all recvs as messages come.
+  /// A rank with recvs of any source or tag has as many recvs in all as messages arrive.
   void require_enough(const MessageLanes& lanes, const SharedReading::Block& block) const {
     std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> counts;  // rank -> sends to it, recvs
     for (const auto& [rank, count] : wild_)

@@ -159,7 +159,7 @@ class LayerTableReader {
     Layer layer;
     layer.name = words[0];
     layer.line = line_;
-    static_cast<void>(number(words[1], "the dependency"));  // nobody uses it
+    static_cast<void>(number(words[1], "the dependency"));  // no one uses it
     layer.forward = read_pass(words, 2, LayerGroup::model);
     layer.input_gradient = read_pass(words, 5, LayerGroup::model);
     layer.weight_gradient = read_pass(words, 8, LayerGroup::data);

@@ -364,7 +364,7 @@ class JobsReader : public WorkloadReader {
     else
       place_each(specs, context, jobs);
     refuse_overlaps(specs, jobs, context);
-    // Those that stay are where and as they are among the others.
+    // The remaining jobs keep their places and seeds.
     std::erase_if(jobs, [&](const Job& job) { return !wanted.contains(job.info.name); });
     return make(list, std::move(jobs), every);
   }

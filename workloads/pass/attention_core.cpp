@@ -129,7 +129,7 @@ void AttentionCore::gathered_ring(std::vector<Segment>& to, const AttentionShape
       Work sums = unquantised();
       sums.small(KernelPlace::context_part, backward, units_of(a));
       to.push_back(sums.segment("sums of blocks"));
-      to.back().join = backward;  // adds to what came round
+      to.back().join = backward;  // adds to the gradients that arrived
     }
     if (!backward) continue;
     Segment rotation =

@@ -79,7 +79,7 @@ std::string MixturePasses::dispatch_precision() const {
   return d.dispatch_precision.empty() ? activation_precision(d) : d.dispatch_precision;
 }
 
-// Of gradients on their way to experts: as tokens if GEMMs have fp8, which takes gradients, too (DeepSeek-AI,
+// The precision of gradients on their way to experts: as tokens if GEMMs have fp8, also for gradients (DeepSeek-AI,
 // arXiv:2412.19437, 3.3.3).
 std::string MixturePasses::gradient_precision() const {
   const TrainingDescription& d = *setup_.description;

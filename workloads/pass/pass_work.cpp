@@ -119,7 +119,7 @@ void Work::small(const std::string& name, const SmallKernel& one, std::int64_t u
 
 namespace {
 
-/// Of fp32, for each 128 units and for each 128 x 128; the last ones may be a part.
+/// Scales in fp32, for each 128 units and for each 128 x 128; the last ones may be incomplete.
 Wide scale_bytes(const SmallKernel& small, std::int64_t units) {
   constexpr std::int64_t side = 128;
   const auto scales = [units](std::int64_t elements, std::int64_t each) {

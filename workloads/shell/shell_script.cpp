@@ -57,7 +57,7 @@ class Reader {
     std::string closed_by;
     bool active = true;         ///< this value counts
     std::optional<bool> taken;  ///< of an `if`: one of its branches has counted; nothing: not to be known
-    bool waits = false;         ///< of a function: its opening brace is still to come
+    bool waits = false;         ///< of a function: its opening brace is still expected
   };
 
   // Characters -------------------------------------------------------------------------------------------------------

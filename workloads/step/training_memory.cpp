@@ -114,7 +114,7 @@ struct ChunkBytes {
   double sum() const { return blocks + ends; }
 };
 
-/// Of a block, if it is computed again or not.
+/// The kept bytes of a block, with and without recomputation.
 double kept_bytes(const PassSetup& setup, const BlockShape& block, bool again) {
   if (setup.description->recompute != Recompute::full || again) return block_activation_bytes(setup, block);
   TrainingDescription whole = *setup.description;

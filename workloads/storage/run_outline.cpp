@@ -65,7 +65,7 @@ class RunOutline::Clock {
   explicit Clock(const OutlineSettings& settings)
       : plan_(settings.failures), asynchronous_(settings.asynchronous), times_(plan_), failure_(times_.next()) {}
 
-  /// Works for so long, unless a failure comes first.
+  /// Works for so long, unless a failure is earlier.
   bool works(Time duration) {
     if (failure_ < now_ + duration) return false;
     now_ += duration;

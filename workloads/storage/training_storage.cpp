@@ -29,7 +29,7 @@ class TargetProgram : public RankProgram {
   std::size_t read_ahead() const override { return read_ahead_; }
 
  protected:
-  /// Whether the next round is one of reads; nothing at the end.
+  /// True if the next round is one of reads; nothing at the end.
   virtual std::optional<bool> next_round() = 0;
   virtual std::string_view what() const = 0;
 

@@ -55,7 +55,7 @@ void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call
   }
 }
 
-// Of a rank; the first one of a communicator answers for the aggregators too.
+// Adds the messages of a rank; the first rank of a communicator also adds those of the aggregators.
 void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& experiment,
                     std::map<std::uint32_t, PeerVolumes>& of_rank) {
   const auto [call, times] = countable(whole);

@@ -155,7 +155,7 @@ void refuse_unknown_algorithm(const std::string& name) {
       fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-/// Of `weft perf --algorithm A,B,C`. Names of files are the experiment's to find.
+/// The list of `weft perf --algorithm A,B,C`. The experiment resolves names of files.
 std::vector<std::string> algorithms_of(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= text.size();) {

@@ -193,7 +193,7 @@ Ratios median_ratios(const std::vector<std::vector<Case>>& turns, bool quick, in
   return medians;
 }
 
-// Of each case the run that took the median time.
+// For each case the run with the median time.
 std::vector<Case> median_cases(const std::vector<std::vector<Case>>& turns) {
   std::vector<Case> medians;
   for (std::size_t i = 0; i < turns.front().size(); ++i) {

@@ -65,7 +65,7 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
 
 using PcapTaps = std::vector<std::shared_ptr<PcapTap>>;
 
-// Of the ports that this process owns.
+// Taps of the ports that this process owns.
 PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
   PcapTaps taps;
   for (const PortName& name : experiment.output.pcap) {

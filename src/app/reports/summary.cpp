@@ -73,7 +73,7 @@ std::string collective_lines(const Summary& summary) {
   return text;
 }
 
-// Of all ranks, in ps; empty if times were not split.
+// The parts of all ranks, in ps; empty if times were not split.
 nlohmann::ordered_json parts_json(const JobRecord& row) {
   nlohmann::ordered_json parts = nlohmann::ordered_json::object();
   for (std::size_t part = 0; part < time_part_count && row.parts.total() > 0; ++part)

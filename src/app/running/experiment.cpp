@@ -283,7 +283,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.path = path;
   experiment.text = spec.verbatim();
   experiment.effective_text = spec.dump();
-  // All keys are looked at before the first is judged, so that a misspelt one is found by finish() and not as a missing
+  // All keys are read before the first is checked, so that a misspelt one is found by finish() and not as a missing
   // one.
   const auto topology = spec.find("topology");
   const auto network = spec.find("network");

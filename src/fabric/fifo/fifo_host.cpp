@@ -50,7 +50,7 @@ inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const
   state.message_bytes += Bytes(packet.payload);
   ++state.message_packets;
   if (net_.parameters.acks) {
-    // Where it waits: a copy right after its fields were stored would wait for them.
+    // Written in its place in the queue: a copy right after its fields were stored would wait for them.
     Packet& ack = host.control.emplace_back();
     ack.set_ends(node.id, packet.source());
     ack.queue_pair = packet.queue_pair;

@@ -52,7 +52,7 @@ void FifoModel::send_from_boundary(const LocalNode& node) {
   std::size_t stay = 0;
   std::size_t leave = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    // As a number: of a condition the compiler makes the branch that is to be avoided.
+    // As a number: from a condition the compiler would make a branch.
     const std::uint32_t leaves = net_.outputs[node.first_port + routes_[i]].peer_port / OutputPort::remote;
     staying_[stay] = leaving_[leave] = static_cast<std::uint32_t>(i);
     leave += leaves;
@@ -120,7 +120,7 @@ void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::spa
   net_.push_local(end.port, packet, arrival, end.node);
 }
 
-/// The port from which packets come to a local one, as far as their times depend on it.
+/// The port that sends packets to a local one, if their times depend on it.
 OutputPort FifoModel::sender_of(PortId input) const {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[input]];
   OutputPort port;

@@ -132,8 +132,8 @@ std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now
 }
 
 /// The links before the one at which the source's messages take turns: they are faster, and messages wait there only
-/// for the flow's own messages. Gives when the first packet is at that link; the others come no slower than it serves
-/// them.
+/// for the flow's own messages. Returns the time of the first packet at that link; the others arrive at least as fast
+/// as it serves them.
 Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   if (path.out == 0) return now;

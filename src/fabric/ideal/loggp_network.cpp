@@ -41,7 +41,7 @@ void LogGpNetwork::release_item(std::uint32_t slot) {
   free_item_ = slot;
 }
 
-// To a rank, in the order of telling.
+// Schedules an event of a rank; events of one time keep the order of the calls.
 void LogGpNetwork::tell(Time time, Kind kind, Item item) {
   if (static_cast<std::uint64_t>(time.ps()) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
     throw TimeLimitError("messages take too long");

@@ -68,8 +68,8 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   }
 }
 
-// Sixteen bits name the packet that is answered. One that is further from the expected one stays unnamed: the sender
-// sends it again when its timer says so.
+// Sixteen bits name the packet that is answered. A packet that is further from the expected one stays unnamed: the
+// sender sends it again when its timer expires.
 Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId port_index, const Packet& packet,
                                  const ReliableReceiver::Answer& answer) {
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);

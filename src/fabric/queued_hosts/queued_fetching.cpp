@@ -69,8 +69,8 @@ void QueuedModel::fetch_third(const LocalNode& node) const {
   if (const SharedBuffer* buffer = state.buffer_at(local))
     for (std::uint32_t p = 0; p < node.ports; ++p)
       fetch_line(buffer->account_of(p * state.plan.count + state.plan.data.value()));
-  // Where packets wait. The lines of the other ports are not touched here: they leave the first cache before the node's
-  // turn comes.
+  // The ports with waiting packets. The lines of the other ports are not touched here: they would leave the first cache
+  // before the node runs.
   for (const PortId p : state.deferred[local].ports) {
     const ClassQueue& queue = state.classes[state.queue_number(p, state.plan.data)];
     if (!queue.queue.empty()) fetch_waiting(queue);

@@ -51,7 +51,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     } else if (pacing == now && (event != now || pacing_ends_first(local, host))) {
       host.pacing.time = never;
       end_pacing(node, host.pacing.connection, now);
-      // Mostly its port is free, and nothing else happens before that sends: looked at without another round.
+      // Mostly its port is free, and nothing else happens before the port sends: it is served without another round.
       const PortId woken = next_port(node);
       if (q_.state.ports[woken].event_at == now && events.next() > now) {
         net_.clock.happen(now);
@@ -136,7 +136,7 @@ void RdmaNic::await_pacing(const LocalNode& node, Connection& connection) {
     q_.events.add(local, pacing_event(connection, connection.next_send));
 }
 
-// Of what happens at one time, the order is that of events.
+// Simultaneous actions have the order of events.
 bool RdmaNic::pacing_ends_first(std::uint32_t local, const RdmaHost& host) const {
   return q_.state.events[local].precedes(pacing_event(host.connections[host.pacing.connection], host.pacing.time));
 }
@@ -289,7 +289,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
 // Makes sure that the retransmission timer is checked.
 void RdmaNic::watch(const LocalNode& node, Connection& connection) {
   const Time deadline = connection.sender.deadline(q_.state.rules);
-  if (deadline >= connection.timeout_at) return;  // looked at before then
+  if (deadline >= connection.timeout_at) return;  // checked before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
                 {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, {}, 0});

@@ -42,7 +42,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   credit.kind = PacketKind::credit;
   const PortId port = push(node, credit, now);
   credits.sent_at = now;
-  if (credits.timeout_at != never) return;  // looked at before
+  if (credits.timeout_at != never) return;  // checked before
   credits.timeout_at = now + q_.state.rules.timeout_low;
   q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, {}, 0});
 }

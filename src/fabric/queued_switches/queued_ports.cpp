@@ -106,7 +106,7 @@ void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& las
 
 // Which class is next -------------------------------------------------------------------------------------------------
 
-// Of classes that share the link.
+// Chooses among classes that share the link.
 LaneId QueuedPorts::choose_sharing(PortId port_index, std::uint32_t ready) {
   QueuedState& state = q_.state;
   ReadyClasses classes;

@@ -62,7 +62,7 @@ class Column {
       std::memcpy(&value, cell, sizeof value);
       return fmt::format("{}", value);
     }
-    std::int64_t value = 0;  // little-endian, and no unsigned column comes near 2^63
+    std::int64_t value = 0;  // little-endian, and no unsigned column is near 2^63
     std::memcpy(&value, cell, std::min(width_, sizeof value));
     return fmt::format("{}", value);
   }

@@ -43,7 +43,7 @@ int write_all_or_remember(MPI_Offset offset, int count, MPI_Datatype type, MPI_S
   return MPI_SUCCESS;
 }
 
-/// Of a function that is called on all processes: none stays behind.
+/// For a function that is called on all processes: no process stays behind.
 template <class Call>
 int call_and_remember(const char* what, Call&& call) {
   errno = 0;

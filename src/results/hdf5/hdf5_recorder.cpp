@@ -58,7 +58,7 @@ bool mpi_is_over() {
   return over != 0;
 }
 
-/// Whether all processes come here within two seconds of the first. Does not block for longer than three.
+/// True if all processes arrive here within two seconds of the first. Does not block for longer than three.
 bool all_arrive(MPI_Comm comm) {
   using Clock = std::chrono::system_clock;
   using Milliseconds = std::chrono::milliseconds;
@@ -132,7 +132,7 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
 
 Hdf5Recorder::~Hdf5Recorder() {
   if (finished_ || mpi_is_over()) return;
-  // One process alone may be unwinding: closing is collective, and the others might never come.
+  // One process alone may be unwinding: closing is collective, and the others might never arrive.
   if (all_arrive(comm_)) {
     discard_file();
     MPI_Comm_free(&comm_);

@@ -36,7 +36,7 @@ void gather_cells(const PackedRows& rows, const std::vector<std::uint64_t>& orde
 
 }  // namespace
 
-// Of the columns that hold texts. The texts of later portions are not known.
+// The widths of the columns that hold texts. The texts of later portions are not known.
 std::vector<std::uint64_t> Hdf5Recorder::agreed_widths(std::vector<std::uint64_t> widths, bool last) const {
   MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
   WEFT_EXPECT(last || *std::max_element(widths.begin(), widths.end()) == 0, "a table with texts comes in portions");

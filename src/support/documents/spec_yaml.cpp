@@ -83,7 +83,7 @@ class TreeBuilder : public YAML::EventHandler {
     int line;
     bool merge;  ///< "<<": its value's entries join the map
   };
-  /// A map or sequence whose end has not come yet.
+  /// A map or sequence whose end has not been read yet.
   struct Open {
     Value* value;
     YAML::anchor_t anchor;

@@ -132,7 +132,7 @@ Bytes ReliableSender::take_arrived(std::uint64_t psn) {
 Bytes ReliableSender::take_acked(std::uint64_t up_to) {
   Bytes bytes;
   for (; acked_ < up_to; ++acked_) bytes += take_arrived(acked_);
-  if (next_ < acked_) {  // it had gone back further than the receiver had come
+  if (next_ < acked_) {  // it had gone back behind packets that the receiver had
     next_ = acked_;
     cursor_ = no_slot;
   }
