@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Chromium without a screen, driven over its own protocol (https://chromedevtools.github.io/devtools-protocol) on two
-pipes. Nothing waits for a time to pass: what is waited for is an answer, or that a page says that it is ready."""
+"""Chromium without a screen, driven over its own protocol (https://chromedevtools.github.io/devtools-protocol) on two pipes.
+Nothing waits for a fixed time: it waits for an answer, or for a page to be ready."""
 
 import base64
 import fcntl
@@ -38,7 +38,7 @@ def high_pipe():
 
 
 class Browser:
-    """One Chromium with one page. `requests`, `complaints`: what the page has asked for, and what went wrong in it."""
+    """One Chromium with one page. `requests`, `complaints`: the requests of the page, and its errors."""
 
     def __init__(self, width=1280, height=900):
         self.folder = tempfile.mkdtemp(prefix="weft-chromium-")

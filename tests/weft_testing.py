@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests share that run the program as users do: start it, alone or under mpirun, and read what it leaves."""
+"""Common code of the tests that run the program as users do: start it, alone or under mpirun, and read its files."""
 
 import atexit
 import importlib.machinery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns on cores: each part of each epoch is done once, by no more at a time than there are cores, and nobody waits
+// Turns on cores: each part of each epoch is done once, by no more at a time than there are cores, and no process waits
 // while a core is free.
 // Processors: 2
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Gates between processes: nobody passes early, everybody passes, and who waits sleeps.
+// Gates between processes: no process passes early, every process passes, and waiting processes sleep.
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "engine/gate.hpp"
 

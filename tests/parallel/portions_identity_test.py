@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written in portions while the run goes on does not depend on when that was, nor on the number of processes: all
-data sets, bit by bit, for small `rows_in_memory`."""
+"""Data written in portions during the run does not depend on the times of writing, nor on the number of processes: all data
+sets, bit by bit, for small `rows_in_memory`."""
 # Time limit: 600 s
 
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reports of queues from switch to switch (UGAL-G): the same for any number of processes, also where a group is cut; what
-their interval and delay change; mistakes."""
+"""Reports of queues from switch to switch (UGAL-G): the same for any number of processes, also where a group is cut; the
+effects of their interval and delay; errors."""
 
 # Time limit: 600 s
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random machines, networks, traffic and partitions: each gives on 1 to 8 MPI processes what it gives on one, and what
-// it gives under ns-3's own engine.
+// Random machines, networks, traffic and partitions: each gives the same results on 1 to 8 MPI processes as on one, and
+// as under ns-3's own engine.
 // MPI ranks: 8
 // Time limit: 900 s
 // Also in Release: all cases; with sanitizers some

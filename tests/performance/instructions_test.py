@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 600 s
-"""The hot path may not become slower unseen: instructions per packet-hop stay within 5 % of the best landed value. Nor may
-processes share out the work worse unseen. The bounds stand in bounds.yaml."""
+"""The hot path must not become slower unnoticed: instructions per packet-hop stay within 5 % of the best landed value. The
+distribution of work among processes must not become worse unnoticed either. The bounds are in bounds.yaml."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One case: an experiment, how it is run, and what is wrong with what came out."""
+"""One case: an experiment, the way to run it, and the faults of its results."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Run:
 
 @dataclass
 class Fault:
-    """`kind` and `what` together are its class: what two cases have in common that fail for the same reason."""
+    """`kind` and `what` together are its class: two cases that fail for the same reason have the same class."""
 
     kind: str
     what: str

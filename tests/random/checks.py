@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Laws that every results file obeys, whatever was simulated (docs/reference/hdf5_schema.md). Each yields what is wrong."""
+"""Laws that hold for every results file of any simulation (docs/reference/hdf5_schema.md). Each yields the faults."""
 
 import pathlib
 import re
@@ -220,8 +220,8 @@ def link_waits_are_those_of_messages(results):
 
 @law
 def stops_have_causes(results):
-    """What a switch counts as stopped stands in /link_pauses for the other direction, each stop with a link that begins
-    at that switch. Links with credits have stops there that no switch counts."""
+    """The stops that a switch counts are in /link_pauses for the other direction, each stop with a link that begins at that
+    switch. Links with credits have stops there that no switch counts."""
     if "link_pauses" not in results:
         return
     pauses, classes, links = results["link_pauses"], results["link_classes"], results["links"]
@@ -351,7 +351,7 @@ def node_sums(links, column, at, nodes):
 
 @law
 def switches_neither_make_nor_keep(results):
-    """Packets with payload that came in went out, or were dropped; at the end of a complete run without faults all."""
+    """Packets with payload that arrived have left, or were dropped; at the end of a complete run without faults all."""
     links = results["links"]
     if results.ideal or results.transfers:  # the ideal network has no switches, and TCP's packets are counted apart
         return
@@ -509,8 +509,8 @@ def operations_are_in_order(results):
 
 @law
 def operations_wait_for_what_is_before(results):
-    """An operation starts when the one that it waited for has ended, or, of kind 1, has started. What had not ended when
-    the run did has no row."""
+    """An operation starts when the one that it waited for has ended, or, of kind 1, has started. Operations that had not ended
+    with the run have no row."""
     if "dependencies" not in results:
         return
     table, waits = results["operations"], results["dependencies"]

@@ -46,8 +46,8 @@ class Told(unittest.TestCase):
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0), 2: (0, 0)}, 8.0: {1: (3.0, 0), 2: (0, 0)}}), 1.5 + 5)
 
     def test_processes_end_and_begin(self):
-        """What the first has had stays; from then on the second counts. A launcher that is looked at once more, when
-        its programs have ended, has slept for all of that time, which is none of the run's."""
+        """The time of the first remains; from then on the second counts. A launcher that is looked at once more, when its
+        programs have ended, has slept for all of that time, which is none of the run's."""
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 2.0: {1: (2.0, 0)}, 3.0: {2: (0.5, 0)},
                                            5.0: {2: (1.5, 1.0)}}), 3)
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can be named in an experiment, as the program itself tells: what is new there is drawn without an edit here.
+"""The names that an experiment can use, from the program itself: new names are drawn without an edit here.
 
 Registered names come from `weft list`. All else comes from its messages: a key with the value '?' is refused with the
 words, or the kind of value, that would be right, and a key that does not exist with those that do."""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The declarations of tables: all that reads them follows, and no cell goes uncompared.
+// The declarations of tables: all their readers follow, and every cell is compared.
 // MPI ranks: 1
 #include "results/tables/result_tables.hpp"
 

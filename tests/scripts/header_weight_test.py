@@ -3,8 +3,8 @@
 # Runs in: quick
 """Long headers of other libraries are reached from few of ours: each source that includes one of ours reads them, too.
 
-A header is reached if a header includes it, or includes one that does. What is allowed stands in REACHED, by room; less
-is always welcome."""
+A header is reached if a header includes it, or includes one that does. REACHED lists the allowed ones, by room; fewer are
+always welcome."""
 
 import collections
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""The command line that scripts rely on: commands, options, what is printed where, and that what is printed is true."""
+"""The command line that scripts rely on: commands, options, the streams of outputs, and the truth of outputs."""
 
 import json
 import os

@@ -112,7 +112,7 @@ class SeveralAlgorithms(PerfTest):
         self.assertIn(">recursive_doubling</text>", picture)
 
     def test_crossover(self):
-        """Lines between the two sizes at which the fastest changes meet at the size that is told."""
+        """Lines between the two sizes at which the fastest changes cross at the printed size."""
         report = self.report(*SIZES, *SEVERAL)
         ring, doubling = self.times(report, "ring"), self.times(report, "recursive_doubling")
         self.assertEqual(len(report["crossovers"]), 1)
@@ -283,7 +283,7 @@ class Compare(PerfTest):
         self.assertAlmostEqual(one["mean_error_percent"], 0, delta=0.05)
 
     def test_largest_error_and_order(self):
-        """One time stands out: the error's place and sign, and the pairs of sizes whose order it turns round."""
+        """One time stands out: the error's place and sign, and the pairs of sizes whose order it reverses."""
         rows = self.rows()
         rows[3] = (rows[3][0], rows[3][1] / 100, 1)  # 65536 B
         self.write(text_log(rows, time=lambda us: f"{us:.8f}"), "a.log")
@@ -297,7 +297,7 @@ class Compare(PerfTest):
         self.assertEqual(one["order_of_sizes"], {"pairs": 21, "same": 21 - turned})
 
     def test_order_of_algorithms(self):
-        """Each log is of an algorithm; in the last two sizes the measured order is the other way round."""
+        """Each log is of an algorithm; in the last two sizes the measured order is reversed."""
         report = self.report(*SIZES, *SEVERAL)
         for name in ["ring", "recursive_doubling"]:
             times = list(self.times(report, name).items())
@@ -312,7 +312,7 @@ class Compare(PerfTest):
         self.assertIn("# Order of algorithms  : 5 of 7 pairs", self.perf(*SEVERAL, *words))
 
     def test_sizes_and_lines_of_others(self):
-        """Sizes that were asked for; lines of NCCL_DEBUG and tags of mpirun between the rows; an older head."""
+        """Requested sizes; lines of NCCL_DEBUG and tags of mpirun between the rows; an older head."""
         text = text_log(self.rows())
         other = "10-0-0-1:77:99 [0] NCCL INFO Connected all rings"
         mixed = "".join(f"[1,0]<stdout>:{line}\n{other}\n" for line in text.splitlines())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
-"""`weft workload`: what it counts is what a run sends, its step time is that of a run, its bubbles are those of the
-literature, and the verdict on memory comes first."""
+"""`weft workload`: its counts are the traffic of a run, its step time is that of a run, its bubbles are those of the
+literature, and the verdict on memory is first."""
 
 import decimal
 import json
@@ -103,9 +103,9 @@ class Counts(WorkloadTest):
 
 class Bubbles(WorkloadTest):
     def test_bubbles_are_those_of_the_literature(self):
-        """Narayanan et al., arXiv:2104.04473, 2.2: (p-1)(F+B)/v idle of a step of that + m(F+B). The model's parts are
-        not all alike: embedding, head and optimizer take part of the step that the formula does not know, which is
-        told from the report itself."""
+        """Narayanan et al., arXiv:2104.04473, 2.2: (p-1)(F+B)/v idle of a step of that + m(F+B). The model's parts are not all
+        alike: embedding, head and optimizer take a part of the step that is not in the formula; it is read from the report
+        itself."""
         for schedule, stages, more in [("gpipe", 1, {}), ("1f1b", 1, {}), ("interleaved", 2, {"virtual_stages": 2})]:
             with self.subTest(schedule=schedule):
                 p, m = 4, 8

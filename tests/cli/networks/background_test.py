@@ -126,7 +126,7 @@ class Background(ProgramTest):
         return time, 8e12 * series["bytes"][during].sum() / (last - first)
 
     def left(self, time):
-        """What the all-reduce leaves of the port in that time: 2 (n - 1) / n of 8 MiB pass there in packets."""
+        """The rest of the port's bytes beside the all-reduce in that time: 2 (n - 1) / n of 8 MiB pass there in packets."""
         packets = 2 * 3 * (8 * 2**20) // 4 // MTU
         return 1 - packets * picoseconds_to_send(MTU + HEADER + WIRE, RATE) / time
 
@@ -212,8 +212,8 @@ class Background(ProgramTest):
         self.assertEqual(first[14 + 20 + 13], 0x02)
 
     def test_frames_behind_a_message_count_as_queue(self):
-        """At time 0 a host has a frame of TCP (SYN: 94 B with preamble and gap) and a message of one packet: whichever
-        is first, 94 B and the packet have not been transmitted, as the reference says, too, and as samples see it."""
+        """At time 0 a host has a frame of TCP (SYN: 94 B with preamble and gap) and a message of one packet: whichever is
+        first, 94 B and the packet have not been transmitted, as in the reference, and as samples show it."""
         star = {**STAR, "hosts": 2, "link_delay": "1 ps"}
         for size, workload in [
             (5, {"kind": "jobs", "jobs": [{"workload": {"kind": "checkpoint", "size": "5 B", "targets": 1}}]}),

@@ -101,7 +101,7 @@ class LinkClasses(ProgramTest):
             self.assert_same_results(one[1], other[1])
 
     def test_a_deadlock_across_both_kinds_is_found(self):
-        """The ring of deadlock_test.py with one link by pauses and the others by credits, and the other way round."""
+        """The ring of deadlock_test.py with one link by pauses and the others by credits, and the reverse."""
         switches = 7
         hosts = [{"from": f"host{i}", "to": f"switch{i}"} for i in range(switches)]
         ring = [{"from": f"switch{i}", "to": f"switch{(i + 1) % switches}"} for i in range(switches)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links with a framing of their own: what packets take there, by hand, in both networks and on any number of processes."""
+"""Links with separate framing: the times of packets there, by hand, in both networks and on any number of processes."""
 
 import functools
 import pathlib

@@ -49,9 +49,9 @@ def ring(ranks, size, calc):
 
 
 def at_random(seed):
-    """Messages between four ranks and computations; each operation waits for up to two before it. Times are multiples of
-    500 ns, so that much happens at the same time. Each message has a tag of its own: of one tag, weft matches them in the
-    order of the file, and LogGOPSim as they come."""
+    """Messages between four ranks and computations; each operation waits for up to two before it. Times are multiples of 500
+    ns, so that many events are simultaneous. Each message has a different tag: for equal tags, weft matches messages in the
+    order of the file, and LogGOPSim in the order of arrival."""
     draw = random.Random(seed)
     programs = [[] for _ in range(4)]
     tags = itertools.count()
@@ -174,8 +174,8 @@ class LogGp(ProgramTest):
             self.assertEqual(summary["simulated_time_ps"], NS * (o + L + o + (LARGE - 1) * G))
 
     def test_collectives(self):
-        """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice
-        is sent as soon as the one before has come; sending it takes the processor while nothing comes."""
+        """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice is
+        sent as soon as the one before has arrived; sending it takes the processor while nothing arrives."""
         workload = {"kind": "collective", "collective": "all_reduce", "size": "16384 B", "algorithm": "ring",
                     "slices_per_chunk": 1}
         summary, results = self.simulate(self.experiment("", None, workload))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Captures of ports (`output.pcap`) are what Wireshark knows as RoCEv2, and tell what the results file tells."""
+"""Wireshark recognises captures of ports (`output.pcap`) as RoCEv2, and they agree with the results file."""
 
 import collections
 import itertools

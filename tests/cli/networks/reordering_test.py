@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Packets that overtake each other are no losses: with what each routing takes by default nothing is sent again on a
-network that loses nothing, and a run in which that happens says so."""
+"""Packets that overtake each other are no losses: with the defaults of each routing nothing is sent again on a network that
+loses nothing, and a run with such repetitions reports them."""
 
 # Time limit: 300 s
 

@@ -180,7 +180,7 @@ class CommandLine(ErrorTest):
                 self.run_wrong(words, EXIT_INPUT, pattern)
 
     def test_more_processes_than_slots(self):
-        """mpirun refuses before there is any weft: docs/tutorial/cluster.md says what helps, and that helps."""
+        """mpirun refuses before weft starts: docs/tutorial/cluster.md gives the remedy, and the remedy works."""
         page = " ".join((SOURCE / "docs/tutorial/cluster.md").read_text().split())
         for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
             self.assertIn(words, page)
@@ -343,7 +343,7 @@ class Machine(ErrorTest):
         self.wrong(("switch_latency: 0 ns", "switch_latency: 0"), "switch_latency.*unit")
 
     def bad_network(self, keys, pattern, at, start=GOOD):
-        """`keys`: lines for `network:`; the complaint is expected at the line where `at` stands."""
+        """`keys`: lines for `network:`; the error is expected at the line of `at`."""
         lines = "".join(f"  {line}\n" for line in keys)
         self.wrong(("  window: 256 KiB\n", "  window: 256 KiB\n" + lines), pattern, start, name="; ".join(keys), at=at)
 

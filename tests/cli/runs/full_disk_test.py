@@ -44,7 +44,7 @@ NOWHERE = "/proc/self"  # a folder in which no one can create files
 
 class FullDisk(ProgramTest):
     def run_limited(self, room, ranks, rows=None, only=None):
-        """With files of at most `room` bytes, on process `only` or on all. Gives what is wrong about its end."""
+        """With files of at most `room` bytes, on process `only` or on all. Returns the faults of its end."""
         output = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         words = ["run", self.path, "-o", output / "results.h5", "--quiet"]
         if rows:

@@ -90,7 +90,7 @@ class InterruptTest(ProgramTest):
         self.assertEqual(summary["simulated_time_ps"], attributes(results)["simulated_time"])
 
     def assert_killed(self, folder):
-        """Nothing has the final name; what has the other one can be read as far as it was written."""
+        """No file has the final name; the file with the other name can be read as far as it was written."""
         self.assertFalse((folder / "out.h5").exists())
         partial = folder / "out.h5.partial"
         self.assertEqual(attributes(partial)["complete"], 0)
@@ -183,8 +183,8 @@ PERIODIC = {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": "1
 
 
 class Anywhere(InterruptTest):
-    """Wherever a command is, a signal ends it: where a moment of simulated time takes for ever, in its set-up, while it
-    counts; alone, and when one of several processes gets it."""
+    """A signal ends a command at any point: in an endless moment of simulated time, in its set-up, while it counts; alone, and
+    when one of several processes gets it."""
 
     LONG = 3.0  # seconds from the signal to the end
     LOADED = 3.0  # more on a loaded machine, until mpirun has cleaned up

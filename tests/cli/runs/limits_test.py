@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Processors: 2
-"""Experiments at the ends of what can be: times near 106 days, buffers in which nothing fits, little memory, large seeds,
-two runs into one file."""
+"""Experiments at the limits: times near 106 days, buffers in which nothing fits, little memory, large seeds, two runs into one
+file."""
 
 import os
 import pathlib
@@ -118,7 +118,7 @@ class Times(LimitsTest):
         self.fails(experiment(topology={"link_delay": "5000 s"}), EXIT_INPUT, r":\d+: ", "at most 3.6 ks|at most 3600 s")
 
     def test_a_link_that_fails_for_ever_does_not_stop_time(self):
-        """Timeouts behind a dead link go on until nothing has arrived for long, however long they are."""
+        """Timeouts behind a dead link continue until nothing has arrived for long, for any length of the timeout."""
         dead = {"failures": [{"link": ["host1", "switch0"], "at": "0 s"}]}
         for timeout in ["1 ms", "3600 s"]:
             with self.subTest(timeout):

@@ -45,7 +45,7 @@ PRICE_LIST = {
 
 
 def usage(bill, span, **values):
-    """Of a run that is not simulated, with all accelerators computing."""
+    """The account of a run that is not simulated, with all accelerators computing."""
     return {"bill": bill.as_data(), "device": None, "span": span, "steps": 1, "job_time": span, "tokens_per_step": None,
             "flop_per_step": None, "compute": bill.accelerators * span, "communication": 0.0, "switch_busy": 0.0,
             **values}

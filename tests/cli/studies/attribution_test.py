@@ -85,7 +85,7 @@ class Attribution(ProgramTest):
             self.assertEqual(messages, [{"transfer": ideal, "window": round_trip - FULL}])
 
     def test_a_straggler(self):
-        """A rank that comes 1 ms late: the others wait for it, and the collective for its last rank."""
+        """A rank that is 1 ms late: the others wait for it, and the collective for its last rank."""
         late = 10**9
         workload = program(4, {"rank": 2, "id": "slow", "compute": "1 ms"},
                            {"collective": "all_reduce", "size": "64 KiB", "id": "grads", "stream": "compute"})
@@ -139,8 +139,8 @@ class Attribution(ProgramTest):
                 for link, job, ahead, time in zip(waits["link"], waits["job"], waits["ahead"], waits["time"])]
 
     def test_two_jobs_at_one_link(self):
-        """The first packets of both come together: one of the two jobs waits for one packet of the other. Job a's last
-        packet, which speaks for it, waits for a packet of b, or for as long behind its own that waited for it."""
+        """The first packets of both arrive together: one of the two jobs waits for one packet of the other. Job a's last
+        packet, which represents it, waits for a packet of b, or for as long behind its own that waited for it."""
         for network in ({}, {"queues": "output"}):
             rows = self.two_jobs(network)
             self.assertEqual({name for name, *_ in rows}, {"switch0"}, rows)

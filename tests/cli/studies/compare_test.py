@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""`weft compare`: what was changed between two runs is named first, numbers are those of the files, runs that cannot be
-compared are compared as far as they can be, and nothing is divided by nothing."""
+"""`weft compare`: the changes between two runs are named first, numbers are those of the files, runs that cannot be compared
+are compared as far as they can be, and nothing is divided by nothing."""
 
 import copy
 import html.parser

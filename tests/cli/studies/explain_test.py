@@ -120,8 +120,9 @@ class Explain(ProgramTest):
             {"rank": 3, "id": "alone", "compute": "100 us"})
 
     def test_slack_by_hand(self):
-        """What must not move: rank 0's compute, its message, and what rank 1 does then. Rank 1 would have waited for the
-        message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the other."""
+        """The operations that must not move: rank 0's compute, its message, and rank 1's next operations. Rank 1 would have
+        waited for the message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the
+        other."""
         path = self.run_it(self.waiting_program())
         found, end = self.slacks(path), int(table(path, "operations")["end"].max())
         messages = table(path, "messages")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Series of queue pairs: DCQCN's convergence read from them, what they must add up to, which rows there are."""
+"""Series of queue pairs: DCQCN's convergence read from them, their sums, and their rows."""
 
 import pathlib
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 1200 s
-"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names what was built to be
-the bottleneck, nothing is fetched, short operations are seen, keys work."""
+"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names the intended bottleneck,
+nothing is fetched, short operations are seen, keys work."""
 
 import pathlib
 import shutil
@@ -71,7 +71,7 @@ class PageTest(ProgramTest):
         return self.folder / name
 
     def show(self, *files, **options):
-        """Writes the page and opens it; nothing may go wrong in it, and nothing may be asked for but it."""
+        """Writes the page and opens it; it must have no errors, and request nothing else."""
         path = self.report(*files, **options)
         self.browser.open(path)
         self.assertEqual(self.browser.complaints, [])

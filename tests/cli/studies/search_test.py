@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""`search:` of a study: the ideal network ranks, packets decide, and what is found is the best of all packet runs."""
+"""`search:` of a study: the ideal network ranks, packets decide, and the result is the best of all packet runs."""
 
 import json
 import math

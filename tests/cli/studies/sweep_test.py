@@ -223,7 +223,7 @@ class Tables(SweepTest):
         self.assertEqual([i for i in range(6) if table["pareto"][i]], sorted(best))
 
     def test_costs_energy_and_emissions_are_columns(self):
-        """They are those of `weft account` for the run; other prices and grids need no other run."""
+        """They are those of `weft account` for the run; other prices and grids need no new run."""
         self.sweep("experiment: base.yaml\n"
                    "grid: {workload.algorithm: [ring, direct], accounting.grid_intensity: [FR, PL]}\n"
                    "accounting: {pue: 1.5}\noutputs: [energy_per_step, cost_per_step, carbon_per_step, mean_power]\n"
@@ -472,8 +472,8 @@ def complaint_in_reading(path):
 
 class Errors(SweepTest):
     def test_each_names_its_line_and_what_would_be_right(self):
-        """What the program makes of a complaint is the same for all: of every eighth it is asked, and of what is found later
-        than in reading. The others are read in this process."""
+        """The program prints all errors in the same way: it is run for every eighth, and for errors found later than in
+        reading. The others are read in this process."""
         os.chdir(self.folder)
         self.addCleanup(os.chdir, SOURCE)
         with unittest.mock.patch.dict(os.environ, environment({"WEFT_PROGRAM": str(WEFT)})):

@@ -155,7 +155,7 @@ class Times(ProgramTest):
         self.assertEqual(len(shares), 2)  # one rank of each stage represents both
 
     def test_a_run_that_is_cut_off(self):
-        """In the middle of waiting, and of the transfer: no step has ended, and the parts are the time so far."""
+        """Ends in the middle of waiting, and of the transfer: no step has ended, and the parts are the time so far."""
         for until, exposed, waiting in [(25, 0, 3 * US), (31, US, 8 * US)]:
             summary, _ = self.simulate(program(LATE, simulation={"until": f"{until} us"}))
             job = summary["jobs"][0]

@@ -240,7 +240,8 @@ class Chakra(ProgramTest):
             self.assertTrue(self.simulate(self.experiment(issue=issue))[0]["complete"])
 
     def test_memory_does_not_follow_the_length_of_a_trace(self):
-        """Twenty times the nodes, ids with gaps. A shell starts the runs: what this process takes would count for its children."""
+        """Twenty times the nodes, ids with gaps. A shell starts the runs: the memory of this process would count for its
+        children."""
         peaks = []
         for count in (5_000, 100_000):
             for rank in (0, 1):
@@ -280,7 +281,7 @@ class Chakra(ProgramTest):
             self.assert_same_results(one[1], results)
 
     def export(self, workload, issue="streams", **more):
-        """An experiment, and it again from what it was written out as: both summaries and results."""
+        """Runs an experiment, and its exported form again: both summaries and results."""
         experiment = {**self.experiment(), "workload": workload}
         one = self.simulate(experiment, output="one.h5")
         self.run_weft("workload", self.write(experiment), "--export", "chakra:again", "--no-run", "--quiet")

@@ -113,7 +113,7 @@ class CollectiveKernel(ProgramTest):
                 self.assertEqual(len(one) if isinstance(one, list) else one, 3, file)
 
     def test_wrong_ranges(self):
-        """In a copy of the program with data of its own: the file, its line, and what is wrong with its values."""
+        """In a copy of the program with changed data: the file, its line, and the errors of its values."""
         data = self.folder / "share/weft"
         (self.folder / "bin").mkdir()
         data.mkdir(parents=True)
