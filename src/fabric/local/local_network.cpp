@@ -94,7 +94,12 @@ const ArrivalOrder& LocalNetwork::collect(const LocalNode& node, Time end) {
     PacketQueue& queue = inputs[p];
     Arrival* at = order_.begin_run(queue.size());
     queue.pop_before(end, blocks, [&at, p](Packet& packet, std::uint64_t sequence) {
-      *at++ = {packet.time, sequence, &packet, p};
+      // Field by field: an Arrival that was put together first would be read back in wider loads than its stores.
+      at->time = packet.time;
+      at->sequence = sequence;
+      at->packet = &packet;
+      at->port = p;
+      ++at;
     });
     order_.end_run(at);
     heads[p] = queue.empty() ? never : queue.front().time;

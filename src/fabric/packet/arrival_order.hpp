@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,13 +17,16 @@
 
 namespace weft {
 
-/// A packet that has arrived at a node.
+/// A packet that has arrived at a node. Without bytes that mean nothing, so that a copy is two halves of 16 bytes: a load
+/// that overlaps two of the stores before it waits until both have reached the cache.
 struct Arrival {
   Time time;
   std::uint64_t sequence;  ///< on its link
   Packet* packet;
-  PortId port;  ///< through which it came
+  PortId port;               ///< through which it came
+  std::uint32_t unused = 0;  ///< up to 32 bytes
 };
+static_assert(std::has_unique_object_representations_v<Arrival> && sizeof(Arrival) == 32);
 
 /// Collects arrivals port by port, each port's in order, and puts all of them in order.
 ///
