@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What machines and routings promise, for every registered family, key of any machine, format of files and routing, on
-// its sample: each host reaches each other without a cycle, ports lead back, parts hold all nodes, and lanes suffice.
+// The contracts of machines and routings, for every registered family, key of any machine, format of files and routing,
+// on its sample: each host reaches each other without a cycle, ports lead back, parts hold all nodes, and lanes
+// suffice.
 #include <algorithm>
 #include <fstream>
 #include <iterator>

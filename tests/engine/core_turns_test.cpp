@@ -140,7 +140,7 @@ TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
   EXPECT_EQ(there, 25 * size);
 }
 
-// Parts of 1, 1, 1 and 3 on two cores: 3 if nobody waits for a core while one is free, 4 or more with fixed places.
+// Parts of 1, 1, 1 and 3 on two cores: 3 if no process waits for a core while one is free, 4 or more with fixed places.
 TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
   constexpr std::uint32_t barriers = 20;
   constexpr auto unit = 5ms;

@@ -90,7 +90,7 @@ void corrupt(const std::string& file_path, const std::string& column) {
   H5Fclose(file);
 }
 
-/// Of all declared tables but that of the processes, which tells of the very run.
+// Of all declared tables but that of the processes, which depends on the single run.
 std::vector<std::string> compared_columns() {
   std::vector<std::string> paths;
   for (const TableInfo& table : declared_tables())

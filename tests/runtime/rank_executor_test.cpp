@@ -143,8 +143,8 @@ class ClockworkWorkload final : public Workload {
   std::uint64_t& asked_;
 };
 
-/// A thousand operations, at most `ahead` of them under way; returns how many are requested at most before one
-/// completes.
+// A thousand operations, at most `ahead` of them at a time; returns how many are requested at most before one
+// completes.
 class Endless final : public RankProgram {
  public:
   Endless(std::uint64_t& asked, std::size_t ahead) : asked_(asked), ahead_(ahead) {}

@@ -122,8 +122,8 @@ void expect_names(const Topology& topology) {
     EXPECT_TRUE(names.insert(topology.graph.name(NodeId(node))).second) << topology.graph.name(NodeId(node));
 }
 
-/// Whatever each switch chooses for each packet of a flow, the packet comes to its end, and nowhere twice: a search in
-/// depth that finds no node which is still being searched.
+// For any choice of each switch for each packet of a flow, the packet reaches its destination, and passes no node
+// twice: a depth-first search that finds no node which is still being searched.
 class Choices {
  public:
   Choices(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The sending half of reliable connections: what is sent again and when, alone and over a network that loses, doubles
-// and reorders.
+// The sending half of reliable connections: which packets are sent again, and when, alone and over a network that
+// loses, doubles and reorders.
 #include <cmath>
 #include <cstdint>
 #include <tuple>
@@ -132,7 +132,7 @@ TEST_P(over_a_network, nothing_is_repeated_where_nothing_is_lost) {
   }
 }
 
-// A window below the ACK interval: the packet that closes it asks for its ACK.
+// A window below the ACK interval: the packet that closes it requests its ACK.
 TEST_P(over_a_network, a_small_window_does_not_wait_for_the_timer) {
   const auto [kind, interval] = GetParam();
   ChannelRules channel;

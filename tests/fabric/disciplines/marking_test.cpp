@@ -57,8 +57,8 @@ struct Burst {
     const std::int64_t all = senders * packets;
     EXPECT_EQ(static_cast<std::int64_t>(tap->entries.size()), all);
     for (std::int64_t i = 0; i < all; ++i) {
-      // In packet times since the first arrival: packet i comes in round i / senders, and leaves at 100 i, when what
-      // has come by then is there. Arrivals are before departures of the same moment.
+      // In packet times since the first arrival: packet i comes in round i / senders, and leaves at 100 i, after all
+      // arrivals until then. Arrivals are before departures of the same moment.
       std::int64_t queue = 0;
       if (i > 0 && rule.departure) {
         queue = std::min(all, senders * (slower * i + 1)) - (i + 1);

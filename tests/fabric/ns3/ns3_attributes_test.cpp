@@ -87,7 +87,7 @@ TEST(ns3_view, devices_are_net_devices) {
   ns3::PointerValue channel;
   device->GetAttribute("Channel", channel);
   EXPECT_EQ(channel.GetObject(), device->GetChannel());
-  // Ports of a switch have addresses of their own.
+  // Ports of a switch have separate addresses.
   const auto other = view.device(NodeId(2), 0)->GetAddress();
   EXPECT_NE(other, view.device(NodeId(2), 1)->GetAddress());
 }

@@ -277,8 +277,8 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
   EXPECT_GT(hard, 1000);
 }
 
-// A burst that stays_small() or stays_within() has promised room for comes in without headroom and without a pause, in
-// any order, and take() counts it as admit() does.
+// A burst that stays_small() or stays_within() has promised space for is admitted without headroom and without a pause,
+// in any order, and take() counts it as admit() does.
 TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
   std::uint64_t draw = 0;
   const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
@@ -327,7 +327,7 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
 }
 
 // Nothing is refused in vain: of a queue that gets all of a burst it is known to the byte. T(used + more) = alpha (B -
-// used - more) with alpha = 1 is what it may hold then.
+// used - more) with alpha = 1 is the number of bytes that it may hold then.
 TEST(shared_buffer, room_for_a_burst_ends_where_the_threshold_does) {
   SharedBuffer buffer(rules_of(10'000_B, 1), 2);
   ASSERT_EQ(buffer.admit(0, 1'000_B), Place::shared);

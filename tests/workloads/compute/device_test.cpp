@@ -157,7 +157,7 @@ TEST(Device, Complaints) {
   EXPECT_TRUE(about(replaced("memory:", "memry:")).starts_with("toy.yaml:"));
 }
 
-// Keys that device files had before: each is unknown, and what it is now is said at its line.
+// Keys that device files had before: each is unknown, and the error at its line names the new key.
 TEST(Device, OlderKeysOfGemmsAreNamed) {
   const auto about = [](const std::string& sustained) {
     return complaint([&] { read_device(Spec::parse(example + "sustained:\n" + sustained, "toy.yaml")); });

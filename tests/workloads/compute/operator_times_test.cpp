@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Measured operators: what a file may say, what is found in it, what happens to the rest; kernels in programs.
+// Measured operators: the keys of a file, look-ups in it, values outside it; kernels in programs.
 #include "workloads/compute/operator_times.hpp"
 
 #include <gtest/gtest.h>

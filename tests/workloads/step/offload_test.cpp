@@ -58,7 +58,7 @@ std::int64_t ready_ps(const std::vector<Operation>& operations, std::uint32_t pa
   return 0;
 }
 
-// Each bucket goes when it is there and the one before has gone; then the rest as above.
+// Each bucket is sent when it is ready and the one before has been sent; then the rest as above.
 TEST(Offload, GradientsOverlapWithTheBackwardPass) {
   const Offload offload;
   const std::int64_t p = offload.parameters();
@@ -92,7 +92,7 @@ TEST(Offload, RanksMoveTheirShares) {
   }
 }
 
-// Parameters on the host come before each part's pass, forward and backward, and wait for no one when they are early.
+// Parameters on the host arrive before each part's pass, forward and backward, and delay nothing when they are early.
 TEST(Offload, ParametersComeForEachPass) {
   const Offload offload;
   const std::int64_t p = offload.parameters();
