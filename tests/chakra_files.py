@@ -55,7 +55,7 @@ def node(number, kind, after=(), duration=0, name=None, control=(), values=None,
 
 
 def coded(one, packed=True):
-    """A node as protobuf has it: zeros are absent."""
+    """A node in protobuf's encoding: zeros are absent."""
     out = varint(1 << 3) + varint(one["id"]) if one["id"] else b""
     out += delimited(2, one["name"].encode()) + varint(3 << 3) + varint(one["type"])
     for number, ids in ((4, one["control"]), (5, one["data"])):

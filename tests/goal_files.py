@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""GOAL schedules in binary form, written independently of weft: what txt2bin of github.com/spcl/LogGOPSim makes of a text
+"""GOAL schedules in binary form, written independently of weft: the output of txt2bin of github.com/spcl/LogGOPSim for a text
 (src/LogGOPSim/txt2bin.re and Graph::serialize_mmap in Parser.hpp)."""
 
 import re

@@ -82,7 +82,7 @@ STABLE = """module @jit_step attributes {mhlo.num_partitions = 4 : i32, mhlo.num
 
 
 def module(body, partitions=4, replicas=1, more=""):
-    """A module of one computation. `more` stands above it."""
+    """A module of one computation. `more` precedes it."""
     return (f"HloModule test, replica_count={replicas}, num_partitions={partitions}\n\n"
             f"add {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}}\n\n{more}"
             f"ENTRY main {{\n  p = f32[1024,256]{{1,0}} parameter(0)\n{body}}}\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests of importers share: import, run, and look at the operations by their labels."""
+"""Common code of the tests of importers: import, run, and find operations by their labels."""
 
 import json
 import re
@@ -19,7 +19,7 @@ class ImportTest(weft_testing.ProgramTest):
         return json.loads(done.out) if code == 0 else done.err
 
     def refused(self, *words, says):
-        """`says`: patterns that the one line of the complaint has."""
+        """`says`: patterns in the one line of the error."""
         text = self.imported(*words, code=EXIT_INPUT)
         self.assertRegex(text, r"^weft: [^\n]+\n$")
         for pattern in says:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The LogGOPS model once more, as plainly as can be: one queue of all ranks' operations, in which each that finds its
-processor or NIC busy comes again when these are free. The rules are those of github.com/spcl/LogGOPSim (T. Hoefler, T.
-Schneider, A. Lumsdaine, doi:10.1145/1851476.1851564), for one cpu and one NIC of each rank. Input: what goal_files.parse()
-makes of a schedule. All times in nanoseconds."""
+"""A second implementation of the LogGOPS model, as simple as possible: one queue of all ranks' operations, in which an
+operation that finds its processor or NIC busy is queued again for the time when these are free. The rules are those of
+github.com/spcl/LogGOPSim (T. Hoefler, T. Schneider, A. Lumsdaine, doi:10.1145/1851476.1851564), for one cpu and one NIC of
+each rank. Input: the result of goal_files.parse() for a schedule. All times in nanoseconds."""
 
 import heapq
 

@@ -109,8 +109,8 @@ def passed_on():
 
 
 def two_blocks(semaphores=({"init_value": 0},)):
-    """Two GPUs exchange their chunks: a thread block gets the other one's input into the scratch and releases a semaphore;
-    a second block acquires it, and copies what is there into the output."""
+    """Two GPUs exchange their chunks: a thread block gets the other one's input into the scratch and releases a semaphore; a
+    second block acquires it, and copies its data into the output."""
     gpus = []
     for rank in (0, 1):
         peer = 1 - rank
@@ -168,8 +168,8 @@ def with_switch(content, buffer, blocks, operations):
 
 
 def all_reduce_through_switch(ranks, blocks=1):
-    """GPU r loads the sums of its chunks through NVLink's switch and stores them to all, in place: what
-    language/tests/single_node/allreduce_nvls_zero_copy.py becomes."""
+    """GPU r loads the sums of its chunks through NVLink's switch and stores them to all, in place: the plan of
+    language/tests/single_node/allreduce_nvls_zero_copy.py."""
     def operations(rank, block):
         chunk = behind_switch(rank * blocks + block)
         return [sync("rlxsignal", ranks), sync("rlxwait", ranks), {"name": "nop"},

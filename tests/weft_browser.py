@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Chromium without a screen, driven over its own protocol (https://chromedevtools.github.io/devtools-protocol) on two
-pipes. Nothing waits for a time to pass: what is waited for is an answer, or that a page says that it is ready."""
+"""Chromium without a screen, driven over its own protocol (https://chromedevtools.github.io/devtools-protocol) on two pipes.
+Nothing waits for a fixed time: it waits for an answer, or for a page to be ready."""
 
 import base64
 import fcntl
@@ -38,7 +38,7 @@ def high_pipe():
 
 
 class Browser:
-    """One Chromium with one page. `requests`, `complaints`: what the page has asked for, and what went wrong in it."""
+    """One Chromium with one page. `requests`, `complaints`: the requests of the page, and its errors."""
 
     def __init__(self, width=1280, height=900):
         self.folder = tempfile.mkdtemp(prefix="weft-chromium-")
@@ -142,7 +142,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
     def open(self, path):
-        """Opens a page and waits until it says that it is ready, in `data-ready` of its root, or has failed."""
+        """Opens a page and waits until it is ready, by `data-ready` of its root, or has failed."""
         self.value("delete document.documentElement.dataset.ready")  # of the page before
         self.requests.clear()
         self.complaints.clear()
@@ -159,7 +159,7 @@ class Browser:
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def value(self, expression):
-        """What an expression of JavaScript is, as JSON; promises are waited for."""
+        """The value of a JavaScript expression, as JSON; it waits for promises."""
         done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             details = done["exceptionDetails"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tests share that run the program as users do: start it, alone or under mpirun, and read what it leaves."""
+"""Common code of the tests that run the program as users do: start it, alone or under mpirun, and read its files."""
 
 import atexit
 import importlib.machinery
@@ -27,7 +27,7 @@ same_results = importlib.machinery.SourceFileLoader("same_results", str(SOURCE /
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG, EXIT_INTERRUPTED = 2, 3, 70, 130
 
-# OpenMPI for any number of ranks on any machine, also as root and beside other tests. What is set already stays.
+# OpenMPI for any number of ranks on any machine, also as root and beside other tests. Existing settings stay.
 MPI_SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -83,7 +83,7 @@ def start(words, ranks=None, folder=None, extra=None, **streams):
 
 
 def stop(process):
-    """Ends what still runs. mpirun gets the time to end its ranks, which are in groups of their own."""
+    """Ends running programs. mpirun gets the time to end its ranks, which are in separate groups."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:
@@ -143,7 +143,7 @@ def registered(what):
 
 
 def two_at_a_time(calls):
-    """What the functions `calls` return, in their order. Launches mostly wait: two take little longer than one."""
+    """The results of the functions `calls`, in their order. Launches mostly wait: two take little longer than one."""
     with ThreadPoolExecutor(2) as pool:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
@@ -183,7 +183,7 @@ def experiment(**parts):
 
 
 class ProgramTest(unittest.TestCase):
-    """A test case with a folder of its own, `self.folder`, which goes away with it."""
+    """A test case with its own folder, `self.folder`, which is removed with it."""
 
     def setUp(self):
         if not WEFT.exists():

@@ -41,7 +41,7 @@ constexpr double tree_correction[3][24] = {
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}};
 
-// What earlier releases have instead.
+// The values of earlier releases.
 constexpr double early_hopper_ll[3] = {87.7, 22.5, 19};  // llMaxBws, until 2.21 told Hopper apart from Ampere
 constexpr double early_nvls_us = 23;                     // hwLat, until 2.21 made it 25
 constexpr double early_nvls_share = 5.0 / 6.0;           // of its bandwidth, up to 2.22
@@ -76,7 +76,7 @@ double max_of_ll(const NcclMachine& m) {
   return early ? early_hopper_ll[size] : ll_bandwidth[static_cast<std::size_t>(m.gpu)][size];
 }
 
-/// Of the bandwidth of rings.
+/// The share of LL in the bandwidth of rings.
 double share_of_ll(const NcclMachine& m, CollectiveKind kind) {
   if (!up_to_2_20(m)) return 0.5;
   return m.servers > 1 || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ? 1.0 / 4 : 1.0 / 3;
@@ -176,7 +176,7 @@ std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgor
   return channels;
 }
 
-/// `only`: one of its algorithms, where it can do the call, as NCCL_ALGO says it; empty: all.
+/// `only`: one of its algorithms if it can do the call, as named by NCCL_ALGO; empty: all.
 class NcclTuner : public CollectiveSelector {
  public:
   explicit NcclTuner(std::string_view only = {}) : only_(only) {}
@@ -219,7 +219,7 @@ class NcclTuner : public CollectiveSelector {
     machine.same_rings = speeds.same_rings;
     return machine;
   }
-  /// As NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS together: what the user gives; small calls have fewer all the same.
+  /// The user's value, as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS together; small calls have fewer nevertheless.
   static std::uint32_t max_channels(const CollectiveCall& call) {
     return call.tuning.channels == 0 ? call.graph->channels() : call.tuning.channels;
   }

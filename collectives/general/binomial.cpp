@@ -53,7 +53,7 @@ StepGenerator broadcast(Tree tree, MessageSizes sizes, Piece part, Buffer at_roo
   }
 }
 
-/// The same upwards; the smallest subtree first. Partial sums stand in scratch.
+/// The same upwards; the smallest subtree first. Partial sums are in scratch.
 StepGenerator reduce(Tree tree, MessageSizes sizes, Piece part) {
   for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
     Step step;
@@ -83,7 +83,7 @@ StepGenerator reduce_and_broadcast(Tree tree, MessageSizes sizes, Piece part) {
   for (Step step; result.next(step);) co_yield step;
 }
 
-/// Blocks of members, in their order counted from the root, as they lie one after another in scratch.
+/// Blocks of members, in their order counted from the root, as they are stored in scratch.
 class Subtrees {
  public:
   Subtrees(const CollectiveCall& call, Tree tree, ChannelShare share) : call_(call), tree_(tree), share_(share) {}

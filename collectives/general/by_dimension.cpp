@@ -5,8 +5,8 @@
 // into `preferred-dataset-splits` chunks, here `splits`. Each goes through phases: reduce-scatter in dimensions 0, 1,
 // ..., all-reduce in the last one, all-gather back (localBWAware); with `each_dimension_whole` (baseline) an all-reduce
 // of everything in each dimension in turn. In each dimension `active-chunks-per-dimension` chunks, here `channels`, are
-// under way at a time, first come first served; a lane for each dimension and channel waits for that before it. Since
-// the chunks of a collective come to dimension 0 together, their reduce-scatters go before their all-gathers there, and
+// in flight at a time, first come first served; a lane for each dimension and channel waits for that before it. Since
+// the chunks of a collective reach dimension 0 together, their reduce-scatters go before their all-gathers there, and
 // so they do here in every dimension.
 //
 // In a dimension: ring, direct (all pairs at once), halving_doubling (distance 1 first, powers of two) and
@@ -34,7 +34,7 @@ std::uint64_t product_of(const std::vector<std::uint32_t>& sizes) {
   return product;
 }
 
-/// What the tuning says, or two near-equal factors.
+/// The dimensions of the tuning, or two near-equal factors.
 std::vector<std::uint32_t> dimensions_of(const CollectiveCall& call) {
   const std::uint32_t n = call.communicator->size();
   const auto& given = call.tuning.dimensions;
@@ -102,7 +102,7 @@ struct Leaves {
   bool even = true;         ///< all leaves are full
 };
 
-/// What a rank does with a part in one dimension: `size` pieces of `width` leaves from `first` on.
+/// The steps of a rank for a part in one dimension: `size` pieces of `width` leaves from `first` on.
 struct Phase {
   DimensionPlan plan;
   Leaves leaves;
@@ -162,7 +162,7 @@ std::vector<Piece> Phase::pieces(std::uint32_t begin, std::uint32_t end) const {
   return all;
 }
 
-/// Where a reduction finds what it has, and leaves its result, `shift` bytes further.
+/// Where a reduction reads its input and stores its result, `shift` bytes further.
 struct Places {
   Buffer local = Buffer::input;     ///< own data before the phase
   Buffer result = Buffer::scratch;  ///< own piece at its end
@@ -316,7 +316,7 @@ StepGenerator gather_phase(Phase phase, Buffer buffer) {
   }
 }
 
-/// All-reduce in one dimension of what `places` say.
+/// All-reduce in one dimension of the bytes at `places`.
 StepGenerator reduce_phase(Phase phase, Places places) {
   if (phase.plan.algorithms[phase.dimension] == DimensionAlgorithm::double_binary_tree) {
     std::vector<Step> steps;
@@ -330,7 +330,7 @@ StepGenerator reduce_phase(Phase phase, Places places) {
   for (Step step; gathering.next(step);) co_yield step;
 }
 
-/// Leaves lie in the order of the ranks.
+/// Leaves are stored in the order of the ranks.
 bool in_order(const DimensionPlan& plan) {
   std::uint32_t many = 0;
   for (std::uint32_t d = 0; d < plan.grid.count; ++d)
@@ -338,7 +338,7 @@ bool in_order(const DimensionPlan& plan) {
   return true;
 }
 
-/// Of part `part` in dimension `dimension`, after the dimensions below it.
+/// The phase of part `part` in dimension `dimension`, after the dimensions below it.
 Phase phase_of(const DimensionPlan& plan, std::uint32_t dimension, std::uint32_t part) {
   Phase phase{plan, {}, dimension, 0, plan.ranks(), part};
   const std::int64_t size = plan.call.size.count();
@@ -446,7 +446,7 @@ StepGenerator all_reduce_lane(DimensionPlan plan, std::uint32_t dimension, std::
     co_yield mark;
   }
   if (whole) co_return;
-  // Those of the dimension above come after its own reduce-scatters, unless it is the last one.
+  // Those of the dimension above follow its own reduce-scatters, unless it is the last one.
   const std::uint64_t ahead = plan.above(above) == plan.grid.count ? 0 : own;
   std::uint64_t done = 0;
   for (std::uint32_t part = channel; part < plan.parts(); part += step, ++done) {
@@ -486,7 +486,7 @@ class ByDimension final : public CollectiveAlgorithm {
   std::uint32_t lanes(const CollectiveCall& call) const override {
     return static_cast<std::uint32_t>(dimensions_of(call).size()) * call.tuning.channels;
   }
-  /// As many as the pieces of a message may be: what has been started is sent.
+  /// As many as a message may have pieces: a started message is sent to its end.
   std::uint32_t credits(const CollectiveCall& call) const override {
     return std::max({call.communicator->size(), call.tuning.credits, 8U});
   }

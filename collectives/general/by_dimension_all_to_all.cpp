@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // All-to-all dimension by dimension: in each, blocks go to the rank that has their destination's coordinate there.
 //
-// As ASTRA-sim has it (Sys::generate_collective: an all-to-all of all bytes in each dimension in turn): in dimension d
-// of k_d ranks a rank sends k_d - 1 bundles of S / k_d bytes. direct: straight to whom they are for; ring: from
-// neighbour to neighbour, k_d (k_d - 1) / 2 bundles by each (Ring.cc, stream_count). Bundles are packed, so that each
-// is one message.
+// As in ASTRA-sim (Sys::generate_collective: an all-to-all of all bytes in each dimension in turn): in dimension d of
+// k_d ranks a rank sends k_d - 1 bundles of S / k_d bytes. direct: straight to their destination; ring: from neighbour
+// to neighbour, k_d (k_d - 1) / 2 bundles by each (Ring.cc, stream_count). Bundles are packed, so that each is one
+// message.
 #include <algorithm>
 
 #include "collectives/general/by_dimension.hpp"
@@ -12,7 +12,7 @@
 namespace weft::by_dimension {
 namespace {
 
-/// One block: from whom to whom.
+/// One block, with its source and destination.
 struct Block {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -71,7 +71,7 @@ struct Bundles {
             plan.part(0).of(0, pair_bytes(plan.call, 0, 0)).bytes * plan.parts();
     return at + ((std::int64_t{part} * plan.size(dimension) + from) * plan.size(dimension) + to) * room;
   }
-  /// Where a block stands before `dimension`: where a bundle with it came in, or in the input.
+  /// The place of a block before `dimension`: where a bundle with it was received, or in the input.
   std::pair<Buffer, std::int64_t> place(std::uint32_t dimension, const Block& block) const {
     for (std::uint32_t d = dimension; d-- > 0;) {
       const std::uint32_t from = grid().coordinate(block.from, d), self = plan.coordinate(d);
@@ -110,7 +110,7 @@ Step bundle_step(const Bundles& bundles, std::uint32_t dimension, Primitive prim
                        bundles.bundle_bytes(dimension, from, to));
 }
 
-/// As with_all_others() of by_dimension.cpp orders them.
+/// In the order of with_all_others() of by_dimension.cpp.
 StepGenerator exchange_direct(Bundles bundles, std::uint32_t dimension) {
   const std::uint32_t k = bundles.plan.size(dimension), self = bundles.plan.coordinate(dimension);
   const std::uint32_t window = bundles.plan.windows[dimension];

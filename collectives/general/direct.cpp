@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Every rank with every other one at once: each block goes straight to whom it belongs, and results straight to all.
+// Every rank with every other one at once: each block goes straight to its owner, and results straight to all.
 //
 // All pairs at once, for machines whose hosts are all linked to each other or to one switch: reduce_scatter and
 // all_gather are one round of P - 1 messages of S/P each, all_reduce is both. The two lanes of a channel send and
@@ -22,7 +22,7 @@ StepGenerator scatter_out(CollectiveCall call, std::uint32_t index, MessageSizes
   }
 }
 
-/// Sums up the own block; it lies at `place` of the output. With a mark at the end for whom waits for the sum.
+/// Sums up the own block; it is at `place` of the output. A mark at the end releases the lane that waits for the sum.
 StepGenerator scatter_in(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share,
                          std::int64_t place, bool marked) {
   const std::uint32_t n = call.communicator->size();

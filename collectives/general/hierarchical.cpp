@@ -44,7 +44,7 @@ StepGenerator all_reduce_stage(Grid grid, std::uint32_t index, MessageSizes size
   }
 }
 
-/// Where blocks of an all_to_all stand in scratch, and their bytes.
+/// The places of blocks of an all_to_all in scratch, and their bytes.
 struct Relay {
   CollectiveCall call;
   std::uint32_t server = 1;  ///< members
@@ -73,7 +73,7 @@ struct Relay {
     for (std::uint32_t l = 0; l < server; ++l) bytes += input(member(of_server, l), to).bytes;
     return bytes;
   }
-  /// Scratch: first what this member relays, from each member of its server, then two areas for packed messages.
+  /// Scratch: first bytes that this member relays, from each member of its server, then two areas for packed messages.
   std::int64_t relayed(std::uint32_t from_local, std::uint32_t to_server) const {
     std::int64_t at = 0;
     for (std::uint32_t l = 0; l < from_local; ++l) at += to_rail(member(self_server(), l), self_local());
@@ -113,7 +113,7 @@ StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
                      one_piece({relay.relayed(from, 0), relay.to_rail(peer, relay.self_local())}));
     for (Step step; exchange.next(step);) co_yield step;
   }
-  // Along the rail: what all members of this server have for the same place in another one.
+  // Along the rail: the blocks of all members of this server for the same place in another one.
   for (std::uint32_t round = 0; round < relay.servers; ++round) {
     const std::uint32_t to = (relay.self_server() + round) % relay.servers;
     const std::uint32_t from = (relay.self_server() + relay.servers - round) % relay.servers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What needs no algorithm: the root with each of the others in turn, or each rank with all others at once.
+// Collectives without an algorithm: the root with each of the others in turn, or each rank with all others at once.
 //
 // As in Open MPI's basic component (ompi/mca/coll/base, names *_intra_basic_linear): the root posts all its messages at
 // once, in the order of ranks; all_to_all posts all sends and receives, starting with the neighbour. all_reduce and
@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Bytes of one message: what the other rank gets or gives, seen from both sides.
+/// Bytes of one message that the other rank receives or sends, seen from both sides.
 struct Message {
   std::uint32_t peer = 0;
   Buffer buffer = Buffer::input;

@@ -38,7 +38,7 @@ StepGenerator pairwise_all_to_all(CollectiveCall call, std::uint32_t index, Mess
   }
 }
 
-/// Partial sums of the own block stand in scratch until the last round.
+/// Partial sums of the own block are in scratch until the last round.
 StepGenerator reduce_scatter(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
   const std::uint32_t n = call.communicator->size();
   const Piece own = share.of(0, block_bytes(call, index));

@@ -41,7 +41,7 @@ StepGenerator broadcast(std::uint32_t self, std::uint32_t root, MessageSizes siz
     exchange.send(real(child), have, one_piece(blocks.of(child, std::min(n, child + bit))));
     for (Step step; exchange.next(step);) co_yield step;
   }
-  // The ring takes no notice of what a member has already from its subtree: that comes once more, into scratch.
+  // The ring ignores the blocks that a member already has from its subtree: they arrive once more, in scratch.
   for (std::uint32_t round = 0; round + 1 < n; ++round) {
     const std::uint32_t out = (self + n - round) % n;
     const std::uint32_t in = (self + 2 * n - 1 - round) % n;

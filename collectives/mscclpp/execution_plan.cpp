@@ -31,7 +31,7 @@ class PlanExecution {
     for (const PlanBlock& block : plan.blocks) blocks_.emplace_back().plan = &block;
   }
 
-  /// All thread blocks, each as far as it comes, until all have ended: so that whoever waits finds the signal.
+  /// Runs each thread block as far as possible, again and again until all have ended: so each wait finds its signal.
   void run() {
     for (bool more = true; more;) {
       more = false;

@@ -143,7 +143,7 @@ class PlanReader {
     }
   }
 
-  /// Of the switch above these GPUs, which are so many apart.
+  /// The number of the switch above these GPUs, which have a constant distance.
   std::uint32_t number_of_switch(const std::set<std::uint32_t>& ranks) {
     const std::vector<std::uint32_t> list(ranks.begin(), ranks.end());
     if (list.size() < 2 || list.back() >= plan_.gpus.size())

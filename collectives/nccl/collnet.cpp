@@ -5,7 +5,7 @@
 // others (scatter) and sends the sum to the network; the result goes to all others (gather). In the network: R. Graham
 // et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006: a tree of
 // aggregation nodes in switches, of two levels here: leaf switches with `ranks_per_leaf` ranks each and one root, or a
-// single switch. Each share has a tree of its own. A GPU sends and receives S/g bytes over its NIC (g in a server), and
+// single switch. Each share has a separate tree. A GPU sends and receives S/g bytes over its NIC (g in a server), and
 // (g-1)/g 2S inside the server; a leaf sends S/g per share to the root. The switches sum up whole slices.
 #include <fmt/format.h>
 
@@ -33,12 +33,12 @@ struct Part {
   Peers neighbours() const {
     return {index / in_server * in_server, index % in_server + 1, 1, in_server - 1, in_server};
   }
-  /// Their places: what they are the heads of.
+  /// Their places: the shares of which they are the heads.
   Peers other_heads() const { return {0, index % in_server + 1, 1, in_server - 1, in_server}; }
   StepGenerator chunks(std::function<StepGenerator(const HeadChunk&)> steps) const {
     return of_chunks(shares, Peers::only(head()), std::move(steps));
   }
-  /// Of an aggregator: the heads of a leaf's servers, or the leaves.
+  /// The children of an aggregator: the heads of a leaf's servers, or the leaves.
   Peers children() const {
     if (leaf() == leaves()) return Peers::range(aggregator(0), leaves(), in_server);
     return Peers::range(leaf() * in_leaf + head(), in_leaf / in_server, in_server);
@@ -49,7 +49,7 @@ struct Part {
   Place final_sum(std::int64_t loop) const { return {Buffer::scratch, shares.scratch_end() + shares.scratch(loop)}; }
 };
 
-/// To each other GPU of the server what it is the head of.
+/// Sends to each other GPU of the server the share of which it is the head.
 StepGenerator scatter(const Part& part) {
   return of_chunks(part.shares, part.other_heads(), [part](const HeadChunk& chunk) {
     const std::uint32_t peer = part.index / part.in_server * part.in_server + chunk.head;
@@ -57,7 +57,7 @@ StepGenerator scatter(const Part& part) {
   });
 }
 
-/// The server's sum of what the rank is the head of, to the network.
+/// Sends the server's sum of the share of which the rank is the head to the network.
 StepGenerator reduce(const Part& part) {
   return part.chunks([part](const HeadChunk& chunk) {
     const Place own{Buffer::input, chunk.offset};

@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Upwards: what children have sent, with the own data, to the parent; the root stores it and sends it down.
+/// Upwards: sums the children's and the own data for the parent; the root stores the sum and sends it down.
 Step step_up(const TreePlace& place) {
   Step step;
   for (std::uint32_t i = 0; i < place.child_count; ++i) {

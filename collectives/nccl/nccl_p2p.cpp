@@ -102,7 +102,7 @@ Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t 
   const std::uint32_t n = call.communicator->size();
   switch (call.kind) {
     case CollectiveKind::all_to_all: {
-      // Of pairs that send nothing, most in a table of many ranks, no place is looked for on disk.
+      // No disk access for the places of pairs that send nothing, which are most pairs in a table of many ranks.
       const std::int64_t bytes = pair_bytes(call, from, to);
       if (bytes == 0) return {};
       // A place at the other end would fetch lines of the table that belong to that rank.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NVLink SHARP inside one server: NVSwitches sum up what they read from all GPUs, and write what one has to all.
+// NVLink SHARP inside one server: NVSwitches sum up reads from all GPUs, and write the data of one GPU to all.
 //
 // NCCL src/device/{all_reduce,all_gather,reduce_scatter}.h (NCCL_ALGO_NVLS). The data are divided among the GPUs, the
 // heads. Reduction: a head reads its chunk through the switch (multimem.ld_reduce), which fetches it from each GPU.

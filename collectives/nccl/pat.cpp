@@ -3,9 +3,9 @@
 //
 // S. Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale", 2025, arXiv:2506.20252;
 // NCCL src/include/collectives.h (PatAGAlgorithm, PatRSAlgorithm). all_gather works from the largest distance to the
-// smallest: in the round of distance d = 2^k each rank gives the rank d before it what it has, so that few bytes go far
-// and many go near. reduce_scatter is the mirror image. The blocks of a round go aggregated into messages of at most a
-// chunk: 512 KiB, halved as long as it exceeds 64 KiB and S < channels x chunk x 32 (16 for reduce_scatter), as
+// smallest: in the round of distance d = 2^k each rank sends all its blocks to the rank d before it, so that few bytes
+// go far and many go near. reduce_scatter is the mirror image. The blocks of a round go aggregated into messages of at
+// most a chunk: 512 KiB, halved as long as it exceeds 64 KiB and S < channels x chunk x 32 (16 for reduce_scatter), as
 // src/enqueue.cc has it. NCCL interleaves the rounds of several trees when there are many messages; here rounds follow
 // each other.
 #include <algorithm>
@@ -119,7 +119,7 @@ StepGenerator reduce_scatter(PatBlocks blocks, std::uint32_t index, MessageSizes
   const Piece own = blocks.of(index);
   for (std::uint32_t d = 1; d < n; d *= 2) {
     const std::uint32_t total = (n - d + 2 * d - 1) / (2 * d);
-    // Partial sums of the blocks at the distances d, 3d, ... go to the rank at d, for which they lie at 0, 2d, ...
+    // Partial sums of the blocks at the distances d, 3d, ... go to the rank at d, for which they are at 0, 2d, ...
     // Those at 0, 2d, ... have received data in the round before, except the last one if no rank is beyond it.
     const auto summed = [n](std::uint32_t distance, std::uint32_t limit) {
       for (std::uint32_t round = 1; round < limit; round *= 2)

@@ -50,7 +50,7 @@ struct Sizes {
   }
 };
 
-/// Whose steps: a rank, a channel, and which way round the channel's ring goes.
+/// The owner of steps: a rank, a channel, and the direction of the channel's ring.
 struct Place {
   std::uint32_t index = 0;
   std::uint32_t channel = 0;
@@ -58,7 +58,7 @@ struct Place {
   bool backwards = false;
 };
 
-/// In which order a channel's ring visits the members: as the machine's graph has it, else as they are numbered.
+/// The order in which a channel's ring visits the members: that of the machine's graph, else that of their numbers.
 class RingOrder {
  public:
   RingOrder(const CollectiveCall& call, const Place& place)
@@ -84,7 +84,7 @@ class RingOrder {
   bool backwards_;
 };
 
-/// What one rank does on one channel: loops over the channel's part of the bytes, each of the same few positions.
+/// The steps of one rank on one channel: loops over the channel's part of the bytes, each of the same few positions.
 class RingStream : public StepStream {
  public:
   /// The channel's part of `total` bytes: near-equal and aligned, as NCCL's continuous-byte distribution

@@ -214,7 +214,7 @@ class XmlReader {
     }
   }
 
-  /// Steps that others wait for exist, and say so.
+  /// Checks that steps that others wait for exist and are marked so.
   void check_waits(const pugi::xml_node& gpu, const std::string& of_gpu, const std::vector<StaticLane>& lanes,
                    const std::vector<pugi::xml_node>& nodes) {
     static_cast<void>(gpu);

@@ -32,7 +32,7 @@ namespace {
 
 using Shared = std::shared_ptr<const StaticSchedule>;
 
-/// What passes through a switch does so 16 B per thread at a time: a thread block of 1024 loads and stores in turn
+/// Data passes through a switch 16 B per thread at a time: a thread block of 1024 loads and stores in turn
 /// (handleMultiLoadReduceStore in MSCCL++'s execution_kernel.hpp), and the links carry both at once.
 constexpr Bytes switch_piece(1024 * 16);
 

@@ -14,7 +14,7 @@ HeadShares HeadShares::of_vector(const CollectiveCall& call, ChannelShare share,
   shares.part_ = share.of(0, call.size.count());
   shares.heads_ = heads;
   shares.chunk_ = chunk;
-  // What is less than a loop is shared by all heads; NCCL leaves the last ones without work then.
+  // All heads share the bytes of an incomplete loop; NCCL leaves the last ones without work then.
   if (shares.part_.bytes < chunk * heads)
     shares.chunk_ = std::max<std::int64_t>(1, aligned(ceil_divide(shares.part_.bytes, heads)));
   shares.loops_ = ceil_divide(shares.part_.bytes, shares.chunk_ * heads);
@@ -58,7 +58,7 @@ Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes)
 StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own, Place target,
                      std::optional<std::uint32_t> to) {
   while (peers.count > 0) {
-    // Without data of one's own the first message is stored as it is.
+    // Without own data the first message is stored unchanged.
     const std::uint32_t count = own ? std::min(3U, peers.count) : 1;
     const bool last = count == peers.count;
     const Primitive store = own ? Primitive::recv_reduce_copy : Primitive::recv;

@@ -35,7 +35,7 @@ class DoublingAllGather final : public RoundStream {
     } else if (number < fold().levels + 2) {
       if (!sits_out()) swap(number - 2, round);
     } else {
-      // What the even one has not: all before its block, then all after it.
+      // The blocks that the even rank lacks: all before its block, then all after it.
       const std::uint32_t even = index() & ~1U;
       fold_out(number == fold().levels + 2 ? BlockRange{0, even} : BlockRange{even + 1, ranks()}, Buffer::output,
                round);

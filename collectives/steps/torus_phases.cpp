@@ -56,7 +56,7 @@ struct GridRing {
   std::uint32_t direction = 1;
 };
 
-/// What a rank has of a vector before a phase, and the part of it that belongs to a coordinate of that phase.
+/// The part of a vector that a rank has before a phase, and the part of it that belongs to a coordinate of that phase.
 Piece part_of(Piece whole, std::uint32_t number, std::uint32_t parts) {
   return ChannelShare{parts, number}.of(whole.offset, whole.bytes);
 }

@@ -37,8 +37,8 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   return exit_done;
 }
 
-/// Whether all processes come here within a second of each other: what has failed has failed on all of them. Does not
-/// block for longer than that. `failures` is there for nothing else.
+/// True if all processes arrive here within a second of each other: then the failure is on all of them. Blocks for a
+/// second at most. `failures` has no other use.
 bool all_fail(MPI_Comm failures) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(1);
@@ -55,7 +55,7 @@ bool all_fail(MPI_Comm failures) {
 /// In one piece: others may write at the same time.
 void say(const std::string& message) { std::cerr << "weft: " + message + "\n" << std::flush; }
 
-/// A failure in the middle of a run may be on this process only: then say it and end all. If it is on all, one says it.
+/// A failure in a run may be on this process only: then it prints it and ends all. If it is on all, one prints it.
 int fail(ProcessGroup& group, MPI_Comm failures, const std::string& message, int code) {
   const bool alone = group.size() == 1;
   const bool all = alone || all_fail(failures);
@@ -78,9 +78,9 @@ int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
     if (!failure.message.empty()) say(failure.message);
     return failure.exit_code;
   } catch (const Interrupted&) {
-    end_interrupted();  // nobody knows where the other processes are
+    end_interrupted();  // the state of the other processes is unknown
   } catch (const FatalEnvironmentError& error) {
-    // On all processes alike, too: the first one speaks, and ends the others, which wait for that.
+    // On all processes, too: the first one prints the message and ends the others, which wait for that.
     if (group.rank() != 0) MPI_Barrier(group.communicator());
     say(error.what());
     MPI_Abort(MPI_COMM_WORLD, exit_environment);

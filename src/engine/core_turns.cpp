@@ -15,7 +15,7 @@ namespace {
 
 std::int64_t ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-// What may be read while another process changes it; a guess may be made with an old value.
+// Data that may be read while another process changes it; an old value only makes a guess worse.
 template <class Value>
 Value glance(const Value& value) {
   return std::atomic_ref(const_cast<Value&>(value)).load(std::memory_order_relaxed);

@@ -72,7 +72,7 @@ struct EpochExchange::SharedMemory {
     return reinterpret_cast<std::uint64_t*>(segments[static_cast<std::size_t>(process)] + sizeof(Board));
   }
   std::size_t stride() const { return cache_line + slot; }
-  /// Where the batch from `from` to `to` of a barrier lies: eight bytes of size, and after a cache line the content.
+  /// The place of the batch from `from` to `to` of a barrier: eight bytes of size, and after a cache line the content.
   std::byte* place(int from, int to, std::uint64_t barrier) const {
     return segments[static_cast<std::size_t>(from)] + offsets(from)[to] + (barrier & 1) * stride();
   }
@@ -95,7 +95,7 @@ EpochExchange::EpochExchange(ProcessGroup& group, std::span<const int> neighbour
 }
 
 EpochExchange::~EpochExchange() {
-  // Alone in failing: the others may never get to free what is common.
+  // This process may fail alone: then the others never free the common memory with it.
   if (std::uncaught_exceptions() > 0) {
     static_cast<void>(shared_.release());
     return;
@@ -121,7 +121,7 @@ void EpochExchange::join_hosts(const Options& options) {
   several_hosts_ = smallest_host < group_.size();
   if (several_hosts_)
     MPI_Comm_split(group_.communicator(), shared->rank == 0 ? 0 : MPI_UNDEFINED, group_.rank(), &leaders_);
-  // Processes that have a core of their own look again and again: waking up takes longer than most waits last.
+  // Processes with a core of their own poll: waking up takes longer than most waits last.
   spin_limit_ = shares_cores(shared->size) ? 0 : 1 << 14;
   shared_ = std::move(shared);
   build_shared_memory(options.shared_bytes);
@@ -140,7 +140,7 @@ void EpochExchange::take_turns() {
   std::vector<CoreTurns::Place*> places;
   for (int process = 0; process < shared.size; ++process) places.push_back(&shared.board(process).turns);
   turns_ = std::make_unique<CoreTurns>(std::move(places), shared.rank, std::move(cores));
-  // Nobody else wants the core of one that waits.
+  // No other process needs the core of one that waits.
   spin_limit_ = 1 << 12;
   MPI_Barrier(shared.host);
 }
@@ -167,8 +167,8 @@ void EpochExchange::build_shared_memory(std::size_t bytes) {
   shared.slot = std::clamp(share / cache_line * cache_line, smallest_slot, largest_slot);
 
   const std::size_t head = in_lines(sizeof(Board) + sizeof(std::uint64_t) * static_cast<std::size_t>(shared.size));
-  // Room to begin at a cache line, which MPI does not promise. Every process finds the same one: memory is mapped in
-  // pages.
+  // Space to begin at a cache line, which MPI does not promise. Every process finds the same one, as memory is mapped
+  // in pages.
   std::byte* anywhere = nullptr;
   MPI_Win_allocate_shared(static_cast<MPI_Aint>(head + mine * shared.stride() + cache_line), 1, MPI_INFO_NULL,
                           shared.host, &anywhere, &shared.window);
@@ -209,7 +209,7 @@ void EpochExchange::arrive(const EpochVote& mine, std::span<const Batch> outgoin
   if (turns_ != nullptr) turns_->arrive(barriers_);
   // Counted before the arrival is visible: a process that sees all arrivals here may go on to the next barrier, and
   // must not be counted there while another is still to be counted here. Otherwise no process would notice that the
-  // last one has arrived, and sleeping processes would do so for ever.
+  // last one has arrived, and sleeping processes would never wake up.
   last_ = ++std::atomic_ref(first.arrivals) == barriers_ * static_cast<std::uint64_t>(shared.size);
   std::atomic_ref(board.arrived).store(barriers_, std::memory_order_release);
   if (last_) first.all_here.open(static_cast<std::uint32_t>(barriers_));
@@ -249,8 +249,8 @@ void EpochExchange::send(std::span<const Batch> outgoing) {
   }
 }
 
-// The slots of the next barrier. Their last content has been read: it was that of the barrier before this one, and who
-// has arrived at this one had read it.
+// The slots of the next barrier. Their last content has been read: it was that of the barrier before this one, and each
+// process that has arrived at this one had read it.
 void EpochExchange::lend_slots(std::span<Batch> batches) {
   const SharedMemory& shared = *shared_;
   for (std::size_t i = 0; i < batches.size(); ++i) {

@@ -40,8 +40,8 @@ int environment_number(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// What Open MPI 4.1 takes beside the program, with some to spare: without it, it ends the program in MPI_Init with a
-// text of its own and one of several exit codes.
+// The memory that Open MPI 4.1 needs beside the program, with some to spare: without it, MPI_Init ends the program with
+// a text of Open MPI and one of several exit codes.
 void expect_room_for_mpi() {
   constexpr std::size_t due = std::size_t{256} << 20;
   void* const room = mmap(nullptr, due, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -57,8 +57,8 @@ bool started_alone() {
   return true;
 }
 
-/// A variable of the environment until the end of the scope, so that no program that this one starts inherits it. What
-/// the user set stays.
+/// A variable of the environment until the end of the scope, so that no program that this one starts inherits it. A
+/// value set by the user stays.
 class Meanwhile {
  public:
   Meanwhile(const char* name, const char* value) : name_(std::getenv(name) == nullptr ? name : nullptr) {
@@ -87,7 +87,7 @@ bool shares_cores() { return shares_cores(environment_number("OMPI_COMM_WORLD_LO
 MpiSession::MpiSession(int& argc, char**& argv) {
   expect_room_for_mpi();
   if (shares_cores()) {
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // what the user chose stays
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // the user's choice stays
   }
   // mpirun and its processes would share locks in memory: a process that is killed while it holds one, as a signal may
   // do in MPI_Init, leaves mpirun waiting for ever in PMIx_server_finalize (seen with Open MPI 4.1.4 and PMIx 4.2.2).

@@ -81,7 +81,7 @@ void ParallelSimulatorImpl::DoDispose() {
 
 ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) {
   const ns3::Ptr<ns3::EventImpl> owner(event,
-                                       false);  // the reference with which the event comes, also if a check throws
+                                       false);  // the reference passed with the event, also if a check throws
   const std::int64_t steps = delay.GetTimeStep();
   WEFT_EXPECT(steps >= 0, "an event was scheduled {} steps in the past of {}", -steps, now_);
   WEFT_EXPECT(steps < never - now_, "an event at {} + {} lies beyond the largest time", now_, steps);
@@ -120,7 +120,7 @@ ns3::EventId ParallelSimulatorImpl::ScheduleNow(ns3::EventImpl* event) {
 }
 
 ns3::EventId ParallelSimulatorImpl::ScheduleDestroy(ns3::EventImpl* event) {
-  // The list takes over the reference with which the event comes.
+  // The list takes over the reference passed with the event.
   return destroy_events_.emplace_back(ns3::Ptr<ns3::EventImpl>(event, false), static_cast<std::uint64_t>(now_),
                                       no_context, ns3::EventId::DESTROY);
 }
@@ -155,7 +155,7 @@ ns3::Time ParallelSimulatorImpl::GetDelayLeft(const ns3::EventId& id) const {
   return ns3::TimeStep(IsExpired(id) ? 0 : id.GetTs() - static_cast<std::uint64_t>(now_));
 }
 
-// Events are ordered by their keys, and no other order is wanted; but ns3::Simulator hands every engine a scheduler.
+// The keys of events give their order, and no other order is wanted; but ns3::Simulator hands every engine a scheduler.
 void ParallelSimulatorImpl::SetScheduler(ns3::ObjectFactory /*factory*/) {}
 
 // Running ------------------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ void ParallelSimulatorImpl::build_boundary() {
 Time ParallelSimulatorImpl::local_next() const {
   const std::int64_t event = queue_.empty() ? never : queue_.next_time();
   std::int64_t data = data_path_ == nullptr ? never : data_path_->next_time().ps();
-  // A data path may name the beginning of a span in which the end of simulated time lies, when all before it is done.
+  // A data path may name the beginning of a span that contains the end of simulated time, when all before it is done.
   if (horizon_ >= Time::limit().ps()) data = std::max(data, horizon_);
   return Time::from_ps(std::min(event, data));
 }
@@ -202,7 +202,7 @@ void ParallelSimulatorImpl::Run() {
     stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
-    if (agreed.next >= Time::limit() && data_path_ != nullptr) {  // on all processes alike
+    if (agreed.next >= Time::limit() && data_path_ != nullptr) {  // on all processes
       failure_ = std::make_exception_ptr(TimeLimitError("what is left to do lies too far ahead"));
       break;
     }
@@ -227,9 +227,9 @@ void ParallelSimulatorImpl::Run() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-/// Says what this process has to say at the end of an epoch. Also after a local Stop(): the neighbours wait for this
+/// Arrives at the barrier with this process's vote and batches. Also after a local Stop(): the neighbours wait for this
 /// process's batch, and learn of the stop with it. The longest chain of the epoch is not known before its end, and is
-/// told at the next one.
+/// sent at the next barrier.
 void ParallelSimulatorImpl::arrive(Time begin) {
   const Look look = between_epochs_ ? between_epochs_(begin) : Look::go_on;
   std::span<const Batch> outgoing;
@@ -238,8 +238,8 @@ void ParallelSimulatorImpl::arrive(Time begin) {
   has_arrived_ = true;
 }
 
-/// An epoch that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
-/// to the end of Run() together, and no process waits for ever.
+/// An epoch that was given up half-way is the last one of this process: Stop() informs the others. So all reach the end
+/// of Run() together, and no process waits for ever.
 template <class Step>
 void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   try {
@@ -255,7 +255,7 @@ void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   Stop();
 }
 
-/// Hands over what the last epoch has sent, and agrees on the next one.
+/// Hands over the packets of the last epoch, and agrees on the next one.
 EpochVote ParallelSimulatorImpl::wait(Time begin) {
   if (!has_arrived_) arrive(begin);
   has_arrived_ = false;
@@ -314,8 +314,8 @@ void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
   context_ = context;
 }
 
-/// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which
-/// this process has arrived, so that what is scheduled next is not in the data path's past.
+/// After a run: the time of the last event anywhere; or, if the run was stopped, the time up to which this process has
+/// arrived, so that the next scheduled event is not in the data path's past.
 void ParallelSimulatorImpl::settle_clock() {
   context_ = no_context;
   if (stop_) {

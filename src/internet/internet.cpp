@@ -28,7 +28,7 @@ void Internet::install(NodeId host) {
   stack.SetIpv6StackInstall(false);
   stack.SetRoutingHelper(ns3::Ipv4StaticRoutingHelper());
   stack.Install(node);
-  // By number of the host: what ns-3 counts out itself would follow the order in which objects are made.
+  // By number of the host: numbers that ns-3 assigns itself would follow the order in which objects are made.
   stack.AssignStreams(ns3::NodeContainer(node), stream(host) - streams_of_stack);
   const auto ip = node->GetObject<ns3::Ipv4>();
   const std::uint32_t interface = ip->AddInterface(view_.device(host, 0));

@@ -74,7 +74,7 @@ void TcpSender::fill() {
   socket_->Close();  // once all is sent
 }
 
-// Sequence numbers have 32 bits: a segment stands relative to the end of all sent so far.
+// Sequence numbers have 32 bits: a segment is placed relative to the end of all bytes sent so far.
 void TcpSender::note_sent(ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHeader& header,
                           ns3::Ptr<const ns3::TcpSocketBase> /*socket*/) {
   const std::int64_t bytes = payload->GetSize();

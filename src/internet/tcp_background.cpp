@@ -30,7 +30,7 @@ const std::map<std::string, ns3::TypeId (*)()> congestion_controls = {
 
 constexpr std::uint16_t first_port = 5001;
 constexpr std::int64_t max_connections = 10'000;
-/// IPv4 and TCP with its time stamps option (RFC 7323): what is not payload of a packet.
+/// IPv4 and TCP with its time stamps option (RFC 7323): the part of a packet that is not payload.
 constexpr std::int64_t tcp_ip = 20 + 20 + 12;
 
 struct Tcp {

@@ -57,7 +57,7 @@ void TransferLog::received(std::uint32_t transfer, Time now, std::int64_t bytes)
   samples_[last].bytes += bytes;
 }
 
-// What a process does not see is 0 there.
+// Values that a process does not see are 0 there.
 std::vector<TransferRecord> TransferLog::whole_rows(ProcessGroup& group) const {
   std::vector<TransferRecord> rows = rows_;
   for (TransferRecord& row : rows)

@@ -41,14 +41,14 @@ constexpr int steps_of_same_channels = 1 << 8;
 constexpr int steps_of_different_channels = 1 << 14;
 constexpr int steps_of_number_order = 1 << 10;
 constexpr std::int64_t steps_in_all = 1 << 19;
-constexpr int perfect = -1;  // what is left of the steps when nothing better can be found
+constexpr int perfect = -1;  // the remaining steps when nothing better can be found
 
 constexpr std::uint32_t nowhere = 0xffffffffU;
 
 /// How the next GPU of a channel is chosen.
 enum class Order { best_first, by_number, as_last_channel };
 
-/// Where a channel goes back: to the network or to its first GPU, at which step.
+/// The place to which a channel returns, the network or its first GPU, and at which step.
 struct Return {
   std::uint32_t to_net = nowhere;
   std::uint32_t to_first = nowhere;
@@ -128,7 +128,7 @@ class ChannelSearch {
     }
   }
 
-  /// True: no other network is to be tried.
+  /// True if no other network has to be tried.
   bool start_at(std::uint32_t net, std::size_t nets) {
     const Return back = way_back();
     const auto from_net = [&](std::uint32_t gpu) { return &system_.path(Kind::net, net, Kind::gpu, gpu); };
@@ -282,7 +282,7 @@ class ChannelSearch {
     return graph_.pattern == best_.pattern && graph_.cross_nic == best_.cross_nic && graph_.hops < best_.hops;
   }
 
-  /// What speaks for a GPU as the next one. Whole numbers as in NCCL, larger first but for hops.
+  /// The criteria for a GPU as the next one. Whole numbers as in NCCL, larger first but for hops.
   struct Score {
     std::uint32_t gpu = 0;
     int from_net = 0;  ///< GB/s from the network that the channel started at
@@ -320,7 +320,7 @@ class ChannelSearch {
       return std::tuple(-a.from_net, -a.pci, a.net_hops, -a.nvlink, a.hops, a.distance) <
              std::tuple(-b.from_net, -b.pci, b.net_hops, -b.nvlink, b.hops, b.distance);
     });
-    // A GPU that is not to return to the network yet: the farthest ones first, if they are alike otherwise.
+    // A GPU that must not return to the network yet: the farthest ones first, if they are equal otherwise.
     const bool alike = std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
       return score.nvlink == scores.front().nvlink && score.hops == scores.front().hops;
     });

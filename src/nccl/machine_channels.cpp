@@ -31,7 +31,7 @@ double nvlink_speed(Bandwidth rate, GpuArchitecture architecture) {
 /// Specification 5.0: 128 of 130 bits of 32 GT/s.
 double pci_speed(Bandwidth rate) { return rounded(gigabytes(rate) * 48 / (32.0 * 16 / 8 * 128 / 130)); }
 
-/// What a node of a design is.
+/// The kind of a node of a design.
 Kind kind_in(const ServerDesign& design, std::uint32_t node) {
   if (node < design.gpus) return Kind::gpu;
   if (std::find(design.cpus.begin(), design.cpus.end(), node) != design.cpus.end()) return Kind::cpu;
@@ -148,7 +148,7 @@ std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
   return std::bit_ceil(least);
 }
 
-/// What algorithms need of a search.
+/// The results of a search that algorithms need.
 ServerChannels channels_of(const NcclSystem& system, const ServerGraphs& graphs) {
   ServerChannels result;
   for (std::uint32_t gpu = 0; gpu < system.count(Kind::gpu); ++gpu)
@@ -405,7 +405,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   const auto found = servers_of(hosts);
   if (!found) return nullptr;
   const auto& [servers, kinds] = *found;
-  // What all servers can do: src/init.cc, initTransportsRank.
+  // The speeds and rings that all servers support: src/init.cc, initTransportsRank.
   ChannelSpeeds speeds = common_speeds(kinds);
   const std::uint32_t rings = common_rings(kinds);
   // src/graph/connect.cc, ncclTopoPostset: a copy of each, and on fast servers another one.

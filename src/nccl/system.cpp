@@ -69,7 +69,7 @@ double NcclSystem::pci_bandwidth(std::uint32_t gpu) const {
   return 0;
 }
 
-// Breadth first from `base`; what is stored are the paths to it. A GPU forwards only between two others over NVLink.
+// Breadth first from `base`; the paths to it are stored. A GPU forwards only between two others over NVLink.
 void NcclSystem::find_paths_to(std::uint32_t base) {
   NcclPath& own = path_of(base, base);
   own = {PathType::local, within_a_node, {}};

@@ -39,7 +39,7 @@ constexpr Unit bandwidth_units[] = {{"b/s", 1},          {"kb/s", kilo},      {"
                                     {"MB/s", 8 * mega},  {"GB/s", 8 * giga},  {"TB/s", 8 * tera}, {"KiB/s", 8 * kibi},
                                     {"MiB/s", 8 * mebi}, {"GiB/s", 8 * gibi}, {"TiB/s", 8 * tebi}};
 
-/// What a kind of quantity is called, how one looks, and its units. units[0] is the base unit.
+/// The name of a kind of quantity, an example, and its units. units[0] is the base unit.
 struct Kind {
   std::string_view name;
   std::string_view example;
@@ -147,7 +147,7 @@ std::string suggestion(std::string_view word, const Kind& kind) {
     const auto at = std::find_if(kind.units.begin(), kind.units.end(), matches);
     return at == kind.units.end() ? "" : " (did you mean " + quoted(at->name) + "?)";
   };
-  // Case matters between bits and bytes, so the match that keeps it comes first.
+  // Case matters between bits and bytes, so the match that keeps it is tried first.
   const std::string slashed = word.ends_with("ps") ? std::string(word.substr(0, word.size() - 2)) + "/s" : "";
   std::string found = first([&](const Unit& unit) { return unit.name == slashed; });
   const std::string folded = lower(word);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Goodput under failures: limits, optima, and drawn failures against what is expected.
+// Goodput under failures: limits, optima, and drawn failures against their expectation.
 #include "app/analysis/failure_model.hpp"
 
 #include <cmath>
@@ -59,8 +59,8 @@ TEST(FailureModel, YoungAndDalyAreTheFirstAndTheHigherOrder) {
   EXPECT_EQ(daly_interval({100, 200, 0}), 100);  // from 2 M on: M
 }
 
-// The time of a segment has a standard deviation of less than its mean plus that of the failures it meets; over n
-// segments the mean has that / sqrt(n). Four of them.
+// The time of a segment has a standard deviation of less than its mean plus that of the failures in it; over n segments
+// the mean has that / sqrt(n). Four of them.
 TEST(FailureModel, DrawnFailuresComeToWhatIsExpected) {
   const FailureModel model{3000, 90, 400};
   const double interval = 700;

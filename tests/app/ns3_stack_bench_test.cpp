@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The baseline carries what it is asked to carry, over the paths that a fat-tree has.
+// The baseline carries the expected traffic over the paths of a fat-tree.
 #include "app/ns3_baseline/ns3_stack_bench.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository; code that is
-quoted from a file stands there."""
+"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository; code that is quoted
+from a file is in that file."""
 
 # Time limit: 900 s
 
@@ -40,7 +40,7 @@ def repository_in(folder):
 
 
 def anchors(page):
-    """Of the headings of a page: lower case, without punctuation, hyphens for spaces."""
+    """The anchors of a page's headings: lower case, without punctuation, hyphens for spaces."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE))
     return [heading.strip().replace(" ", "-") for heading in plain]

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""No result changes unnoticed: fingerprint, simulated time and packet-hops of many experiments stand in a file.
+"""No result changes unnoticed: fingerprint, simulated time and packet-hops of many experiments are in a file.
 
-`tests/cli/golden_test.py --update` rewrites the file. Whoever does that says in the commit why results changed."""
+`tests/cli/golden_test.py --update` rewrites the file. The commit that does so must explain why results changed."""
 
 import difflib
 import functools

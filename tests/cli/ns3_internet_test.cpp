@@ -30,7 +30,7 @@ weft::Time now() { return weft::Time::from_ps(ns3::Simulator::Now().GetTimeStep(
 void note_sent(ns3::Ptr<const ns3::Packet>) { sent = now(); }
 void note_answered(ns3::Ptr<const ns3::Packet>) { answered = now(); }
 
-// Host 0 asks host 1. Every process says so; the one that owns a host does it.
+// Host 0 sends a request to host 1. Every process schedules it; the one that owns a host executes it.
 void install_echo(weft::Internet& internet) {
   internet.install_everywhere();
   internet.add(ns3::UdpEchoServerHelper(9), weft::NodeId(1)).Start(ns3::Seconds(0));

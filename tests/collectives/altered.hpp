@@ -11,7 +11,7 @@
 
 namespace weft::testing_steps {
 
-/// Another algorithm, which lives longer, but for what a subclass changes.
+/// Wraps an algorithm that outlives it; a subclass changes parts of it.
 class Altered : public CollectiveAlgorithm {
  public:
   explicit Altered(const CollectiveAlgorithm& original) : original_(original) {}
@@ -32,7 +32,7 @@ class Altered : public CollectiveAlgorithm {
   const CollectiveAlgorithm& original_;
 };
 
-/// With fewer credits than the algorithm asks for.
+/// With fewer credits than the algorithm requires.
 class Starved final : public Altered {
  public:
   Starved(const CollectiveAlgorithm& original, std::uint32_t credits) : Altered(original), credits_(credits) {}

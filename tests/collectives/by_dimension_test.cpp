@@ -119,7 +119,7 @@ TEST_F(ByDimensionTest, counts_of_two_dimensions) {
   call_.tuning.each_dimension_whole = true;
   result = replayed();
   for (const Bytes sent : result.sent) EXPECT_EQ(sent.count(), 2 * 7 * size / 8 + 2 * 3 * size / 4);
-  // Each block is one message, however the blocks of a dimension lie in the buffer.
+  // Each block is one message, for any order of the blocks of a dimension in the buffer.
   call(CollectiveKind::reduce_scatter, {8, 4}, {ring, halving}, size);
   result = replayed();
   EXPECT_EQ(result.messages, 32 * (7 + 2));

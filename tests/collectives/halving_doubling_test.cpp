@@ -84,8 +84,8 @@ TEST_F(HalvingDoubling, AllReduceOfSix) {
 }
 
 TEST_F(HalvingDoubling, ReduceScatterOfEight) {
-  // Distances 4, 2, 1, so that what is left is the own block: around it 4 and 2 blocks before. The last block is 3
-  // bytes shorter.
+  // Distances 4, 2, 1, so that the own block is left: around it 4 and 2 blocks before. The last block is 3 bytes
+  // shorter.
   constexpr std::int64_t block = 1000;
   constexpr std::int64_t size = 8 * block - 3;
   whole(Kind::reduce_scatter, 8, size);
@@ -108,7 +108,7 @@ TEST_F(HalvingDoubling, ReduceScatterOfEight) {
 }
 
 TEST_F(HalvingDoubling, ReduceScatterOfSix) {
-  // Ranks 1, 3, 4, 5 stand for the blocks 01, 23, 4, 5: first they part into 0123 and 45.
+  // Ranks 1, 3, 4, 5 represent the blocks 01, 23, 4, 5: first they divide into 0123 and 45.
   constexpr std::int64_t b = 100;
   constexpr Buffer in = Buffer::input;
   constexpr Buffer mid = Buffer::scratch;
@@ -183,7 +183,7 @@ TEST_F(HalvingDoubling, Volumes) {
     call(Kind::all_gather, ranks, size);
     EXPECT_EQ(sent(), std::vector<std::int64_t>(ranks, size * (ranks - 1) / ranks));
   }
-  // Whatever the size, no more in all than is needed; for other P, each rank that sits out costs 2 S instead.
+  // For any size, not more bytes in all than needed; for other P, each rank that sits out costs 2 S instead.
   for (const std::int64_t size : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{12'000'007}}) {
     for (const std::uint32_t ranks : {2U, 8U, 16U}) {
       call(Kind::all_reduce, ranks, size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NCCL's tuner model against values worked out by hand from src/graph/tuning.cc, and selections.
+// NCCL's tuner model against values computed by hand from src/graph/tuning.cc, and selections.
 #include "collectives/choice/nccl_tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
 
 // src/graph/tuning.cc of v2.20.3-1: LL has a quarter of the rings' 360 GB/s in an all-reduce and a third in an
 // all-gather, at most 87.7; NVLS 23 us and 5/6 of 8 x 40 GB/s. So an all-reduce of 8 H100 is NVLS's from 0.5 MiB on,
-// where 15 + S / 50.1 and 23 + S / 266.7 meet at 494 kB; of v2.21.5-1, with half, 141 GB/s and 25 us, from 2 MiB.
+// where 15 + S / 50.1 and 23 + S / 266.7 are equal at 494 kB; of v2.21.5-1, with half, 141 GB/s and 25 us, from 2 MiB.
 TEST(NcclTuner, ReleasesThatLeaveLowLatencyEarlier) {
   NcclMachine machine;
   machine.channels = 12;

@@ -113,7 +113,7 @@ TEST_F(RecursiveDoubling, Volumes) {
     }
     call(Kind::all_reduce, 6, size);
     EXPECT_EQ(sent(), (std::vector<std::int64_t>{size, 3 * size, size, 3 * size, 2 * size, 2 * size}));
-    // Nobody gets a byte twice.
+    // No rank receives a byte twice.
     for (const std::uint32_t ranks : {2U, 6U, 7U, 8U, 17U}) {
       call(Kind::all_gather, ranks, size);
       EXPECT_EQ(replayed().total_sent(), min_bytes_sent(current()));
@@ -125,7 +125,7 @@ TEST_F(RecursiveDoubling, Volumes) {
 }
 
 TEST_F(RecursiveDoubling, ChunksAndSlicesAreThoseOfTheRing) {
-  // NCCL_BUFFSIZE / NCCL_STEPS * *_CHUNKSTEPS, in two slices; two chunks are under way.
+  // NCCL_BUFFSIZE / NCCL_STEPS * *_CHUNKSTEPS, in two slices; two chunks are in flight.
   constexpr std::int64_t chunk = (4 << 20) / 8 * 4;
   constexpr std::int64_t tail = 1234;
   call(Kind::all_reduce, 2, 4 * chunk + tail);

@@ -179,8 +179,8 @@ TEST_P(Conformance, BlocksThatDiffer) {
     }
 }
 
-// What goes from a rank to a rank of another server crosses between servers once, along the rail of the receiver, and
-// is sent inside the server of the sender if that is not on this rail: sum over pairs, whatever their sizes.
+// Data from a rank to a rank of another server crosses between servers once, along the rail of the receiver, and is
+// sent inside the server of the sender if that is not on this rail: sum over pairs, whatever their sizes.
 TEST(Hierarchical, BytesOfAnUnevenAllToAllInsideServersAndBetweenThem) {
   const auto algorithm = CollectiveRegistry::instance().find("hierarchical")->make();
   for (const auto& [ranks, server] : {std::pair(8U, 4U), std::pair(12U, 3U), std::pair(16U, 2U), std::pair(6U, 6U)})
@@ -264,7 +264,7 @@ class Faults : public testing::TestWithParam<Case> {
 
 std::vector<Case> fault_cases() {
   std::vector<Case> cases = all_cases();
-  // A barrier only counts who has been heard of: hearing of somebody once more is no fault.
+  // A barrier only counts known members: hearing of a member once more is no fault.
   std::erase_if(cases, [](const Case& c) { return c.ranks != 4 || c.kind == CollectiveKind::barrier; });
   return cases;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the interface promises, for every registered congestion control: possible allowances, timers in the future, the
-// same state for timers on time and put off, no stalling, parameters checked.
+// The contract of the interface, for every registered congestion control: possible allowances, timers in the future,
+// the same state for timers on time and put off, no stalling, parameters checked.
 #include <gtest/gtest.h>
 
 #include "support/basics/random.hpp"
@@ -36,7 +36,7 @@ class Controls : public ::testing::TestWithParam<std::string> {
   }
 };
 
-/// A queue pair whose events are a function of a seed: what the network might answer, plausible or not.
+/// A queue pair whose events are a function of a seed: answers of a network, plausible or not.
 class RandomLife {
  public:
   RandomLife(const CongestionControlKind& kind, const FlowPath& path, std::uint64_t seed)
@@ -165,8 +165,8 @@ TEST_P(Controls, timers_that_are_put_off_change_nothing) {
 }
 
 TEST_P(Controls, an_idle_queue_pair_falls_asleep_or_recovers) {
-  // Timers alone, after a burst of everything bad, come to an end within a second of simulated time or in the end let a
-  // packet through at least every 10 s: nothing waits for ever.
+  // After a burst of all bad events, timers alone end within a second of simulated time or finally allow a packet at
+  // least every 10 s: nothing waits for ever.
   on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     RandomLife life(kind, path, 1);
     for (std::uint64_t i = 0; i < 200; ++i) life.event(i, static_cast<std::int64_t>(i) * Time::from_us(1));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What machines and routings promise, for every registered family, key of any machine, format of files and routing, on
-// its sample: each host reaches each other without a cycle, ports lead back, parts hold all nodes, and lanes suffice.
+// The contracts of machines and routings, for every registered family, key of any machine, format of files and routing,
+// on its sample: each host reaches each other without a cycle, ports lead back, parts hold all nodes, and lanes
+// suffice.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -123,7 +124,7 @@ TEST_P(Families, HaveOneOrder) {
       EXPECT_EQ(one.graph.link(LinkId(i)).ends[end], other.graph.link(LinkId(i)).ends[end]);
 }
 
-// What a family does not know is a mistake of who wrote it.
+// A key that a family does not know is an error of the file's author.
 TEST_P(Families, RefuseUnknownKeys) {
   Spec spec = spec_of_sample("topologies", GetParam());
   spec.set("qwertzuiop", "1");

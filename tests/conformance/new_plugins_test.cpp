@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A plug-in of each registry that nobody knows but this file. The suites beside it try each of them without any edit,
-// and here it is asserted that they do.
+// A plug-in of each registry that only this file knows. The suites beside it try each of them without any edit, and
+// here it is asserted that they do.
 #include <algorithm>
 #include <set>
 
@@ -26,13 +26,13 @@ namespace {
 
 constexpr const char* name = "newcomer";
 
-/// What the newcomer does, another plug-in of its registry does for it.
+/// Another plug-in of its registry does the newcomer's work.
 template <class Interface>
 std::unique_ptr<Interface> other(const std::string& known) {
   return Registry<Interface>::instance().find(known)->make();
 }
 
-/// Registers the newcomer; its sample is that of `known`, or one of its own in the folder.
+/// Registers the newcomer; its sample is that of `known`, or a separate one in the folder.
 template <class Interface, class Implementation>
 struct Newcomer {
   Newcomer() { static const Registration<Interface, Implementation> registration(name, "for tests"); }
@@ -242,7 +242,7 @@ TEST(NewPlugins, WithoutASampleFail) {
   EXPECT_THROW(conformance::sample_of("topologies", "qwertzuiop"), std::runtime_error);
 }
 
-// A sample whose plug-in has another name, or none any more, would be tried by nobody.
+// No suite would try a sample whose plug-in has another name, or is gone.
 TEST(Samples, BelongToSomebody) {
   const auto expect_known = [](const std::string& folder, std::vector<std::string> names) {
     for (const auto& file : std::filesystem::directory_iterator(conformance::samples_folder() / folder)) {

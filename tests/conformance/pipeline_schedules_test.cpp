@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the interface promises, for every registered pipeline schedule: each micro-batch passes each stage once each
-// way, where place_of says; nobody waits for ever; memory is as announced; shapes it cannot do have a reason.
+// The contract of the interface, for every registered pipeline schedule: each micro-batch passes each stage once each
+// way, at the place of place_of(); no rank waits for ever; memory is as announced; unsupported shapes have a reason.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/parallel/pipeline_execution.hpp"

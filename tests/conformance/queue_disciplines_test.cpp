@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the interfaces promise, for every registered discipline of marking, scheduling and buffer sharing.
+// The contracts of the interfaces, for every registered discipline of marking, scheduling and buffer sharing.
 #include <bit>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What readers promise, for every registered kind of workload and of background, family of models, configuration of
+// The contract of readers, for every registered kind of workload and of background, family of models, configuration of
 // other programs, file of schedules and selection, on its sample.
 #include <fstream>
 #include <iterator>
@@ -41,8 +41,8 @@ std::unique_ptr<Workload> workload_of(const Spec& spec, const std::filesystem::p
 /// Bytes by (sender, receiver, tag).
 using Volumes = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::int64_t>;
 
-/// Peers exist, ids and dependencies are those of operations_of(), what is sent is received unless it may come
-/// unasked, and the members of each call, and no others, take part in it.
+// Peers exist, ids and dependencies are those of operations_of(), each sent message is received unless it may arrive
+// without a recv, and the members of each call, and no others, take part in it.
 void expect_sound(const Workload& workload) {
   Volumes sent, received;
   std::map<std::uint32_t, std::set<std::uint32_t>> members;
@@ -85,7 +85,7 @@ TEST_P(Workloads, GiveProgramsThatFitTogether) {
   expect_sound(*workload);
 }
 
-// A program is made anew for whom asks, and says the same.
+// Each call makes a new program with the same operations.
 TEST_P(Workloads, SayTheSameTwice) {
   const auto workload = workload_of(Spec::load(path_.string()), path_.parent_path(), 8);
   const auto one = test::operations_of(*workload, 0);
@@ -196,7 +196,7 @@ TEST_P(Configurations, GiveAnExperimentThatCanBeRead) {
   const auto read = [&] {
     return workload_of(experiment.at("workload"), path_.parent_path(), machine.graph.host_count());
   };
-  // Some say how a model is trained, and not which.
+  // Some describe how a model is trained, but not which model.
   if (test::complaint(read).find("also give `model`") != std::string::npos) experiment.set("workload.model", "gpt2");
   const auto workload = read();
   EXPECT_LE(workload->ranks(), machine.graph.host_count());

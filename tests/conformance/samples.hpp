@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What plug-ins are tried on: tests/samples/FOLDER/NAME.ENDING, one for each name of a registry. Who adds a plug-in
-// adds its sample, and all suites that walk the registry try it, without being told.
+// The inputs on which plug-ins are tried: tests/samples/FOLDER/NAME.ENDING, one for each name of a registry. A new
+// plug-in needs its sample, and all suites that iterate over the registry try it, without an edit.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Algorithms with aggregators are right for all ways of dealing ranks to servers and leaves, with 1 to 8 credits; and
-// send what NCCL's and SHARP's papers say.
+// send the bytes of NCCL's and SHARP's papers.
 #include <array>
 #include <string>
 

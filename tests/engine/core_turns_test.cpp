@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns on cores: each part of each epoch is done once, by no more at a time than there are cores, and nobody waits
+// Turns on cores: each part of each epoch is done once, by no more at a time than there are cores, and no process waits
 // while a core is free.
 // Processors: 2
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
@@ -47,14 +47,14 @@ std::vector<int> allowed() {
 struct Crew {
   explicit Crew(int size) : places(static_cast<std::size_t>(size)) {}
 
-  /// Has everybody do part(process, barrier) after each of `barriers` barriers, all at once after those of which
-  /// `together` says so.
+  /// Lets each process do part(process, barrier) after each of `barriers` barriers, all at once after those for which
+  /// `together` is true.
   template <class Part, class Together>
   void work(int cores, std::uint32_t barriers, Part part, Together together) {
     const int size = static_cast<int>(places.size());
     std::vector<CoreTurns::Place*> pointers;
     for (CoreTurns::Place& place : places) pointers.push_back(&place);
-    // What is not there cannot be bound to: then all share the cores that are.
+    // Processes cannot be bound to missing cores: then all share the cores that exist.
     std::vector<int> list = allowed();
     list.resize(static_cast<std::size_t>(cores), list.front());
     std::atomic<int> built = 0;
@@ -125,7 +125,7 @@ TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
   }
 }
 
-// What waits in MPI for the others must not keep them from running.
+// A process that waits in MPI for the others must not keep them from running.
 TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
   constexpr int size = 5;
   std::atomic<int> there = 0;
@@ -140,7 +140,7 @@ TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
   EXPECT_EQ(there, 25 * size);
 }
 
-// Parts of 1, 1, 1 and 3 on two cores: 3 if nobody waits for a core while one is free, 4 or more with fixed places.
+// Parts of 1, 1, 1 and 3 on two cores: 3 if no process waits for a core while one is free, 4 or more with fixed places.
 TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
   constexpr std::uint32_t barriers = 20;
   constexpr auto unit = 5ms;

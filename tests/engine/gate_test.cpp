@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Gates between processes: nobody passes early, everybody passes, and who waits sleeps.
+// Gates between processes: no process passes early, every process passes, and waiting processes sleep.
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "engine/gate.hpp"
 
@@ -19,7 +19,7 @@
 namespace weft::gate_test {
 namespace {
 
-// What the processes of a test share.
+// The shared memory of a test's processes.
 struct Common {
   Gate gate;
   std::atomic<std::uint32_t> passed = 0;   // by all, at all openings
@@ -36,7 +36,7 @@ class GateTest : public testing::Test {
   }
   void TearDown() override { munmap(common_, sizeof(Common)); }
 
-  /// Runs `body` in a process of its own, which ends after it.
+  /// Runs `body` in a separate process, which ends after it.
   template <class Body>
   static pid_t start(Body body) {
     const pid_t child = fork();
@@ -53,7 +53,7 @@ class GateTest : public testing::Test {
   Common* common_ = nullptr;
 };
 
-// More processes than there are cores here, so that some come before and some after the opening.
+// More processes than cores here, so that some arrive before and some after the opening.
 TEST_F(GateTest, AllPassEachOpeningAndNobodyEarly) {
   constexpr std::uint32_t openings = 5000;
   constexpr std::uint32_t processes = 4;

@@ -32,7 +32,7 @@ std::vector<int> all_others(const ProcessGroup& group) {
   return others;
 }
 
-/// What `from` sends to `to` in `round`: its length and content are functions of the three.
+/// The message from `from` to `to` in `round`: its length and content are functions of the three.
 std::vector<std::byte> batch(int from, int to, int round, std::size_t unit) {
   const std::size_t size = static_cast<std::size_t>((3 * from + 5 * to + round) % 4) * unit;  // also empty ones
   std::vector<std::byte> bytes(size);
@@ -76,8 +76,8 @@ TEST(ProcessGroup, Reductions) {
   EXPECT_EQ(group.minimum(-group.rank()), 1 - group.size());
 }
 
-// Nobody leaves before the last one has arrived, by the clock that all processes of a host read alike, and to wait
-// takes next to none of the processor's time.
+// No process leaves before the last one has arrived, by the common clock of all processes of a host, and waiting takes
+// almost no processor time.
 TEST(ProcessGroup, RestsUntilAllHaveCome) {
   const ProcessGroup group = world();
   const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What crosses the boundary between two processes, and what they say of it before they have done all of an epoch.
+// The packets that cross the boundary between two processes, and their announcement before the end of an epoch.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -50,7 +50,7 @@ void expect_same(const LeanMachine& low, const LeanMachine& high, std::vector<No
   EXPECT_EQ(both, whole);
 }
 
-/// What may no longer change once it has been said.
+/// The values that must not change after they have been sent.
 struct Said {
   bool early = false;
   std::size_t outgoing = 0;
@@ -98,7 +98,7 @@ TEST(Boundary, WhatIsSaidEarlyIsFinal) {
   expect_same(low, high, whole.messages);
 }
 
-// A record of a packet that crosses has room for the bits of its time that the number of the link leaves. These times
+// A record of a packet that crosses has space for the bits of its time that the number of the link leaves. These times
 // need more, seen from 0, because the run is late or ports of the last core switch have work for weeks: what is sent
 // after what waits there arrives before it.
 void run_in_halves(Time start, Bandwidth slowest) {

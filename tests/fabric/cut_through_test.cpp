@@ -53,7 +53,8 @@ TEST(cut_through, short_packets_and_ends_of_messages) {
     delivery(line(4), network(), bytes);
 }
 
-// 100 Gb/s, 400 Gb/s, 100 Gb/s: the first switch stores what comes in slower than it might go out, the second does not.
+// 100 Gb/s, 400 Gb/s, 100 Gb/s: the first switch stores a packet that arrives more slowly than it could leave, the
+// second does not.
 TEST(cut_through, what_comes_in_slower_than_it_may_go_out_is_stored) {
   const std::string mixed =
       "{kind: graph, hosts: 2, switches: 2, link_rate: 100 Gb/s, link_delay: 500 ns, links: [{from: host0, to: "
@@ -76,7 +77,7 @@ TEST(cut_through, a_link_that_is_made_slower_before_the_run_is_stored) {
   EXPECT_EQ(machine.received.at(0).ideal.ps(), machine.messages[0].at.ps());
 }
 
-// The same for a fault: a switch would otherwise send what has not come yet.
+// The same for a fault: a switch would otherwise send bytes that have not arrived yet.
 TEST(cut_through, what_comes_through_a_degraded_link_is_stored) {
   LeanMachine machine(line(3),
                       network(", failures: [{at: 1 us, until: 100 us, link: [host0, switch0], rate: 10 Gb/s}]"));

@@ -29,7 +29,7 @@ inline void PrintTo(const Notice& notice, std::ostream* out) {
   *out << "host " << notice.host << ", " << notice.what << " at " << notice.at.ps() << " ps";
 }
 
-/// A `network:` map as an experiment has it.
+/// A `network:` map as in an experiment.
 inline NetworkParameters network_of(const std::string& text) {
   return read_network_parameters(Spec::parse(text, "test.yaml"));
 }
@@ -42,7 +42,7 @@ struct Posting {
   std::int64_t bytes = 0;
 };
 
-/// What leaves through a port, in order.
+/// The packets that leave through a port, in order.
 class TapLog final : public PortTap {
  public:
   struct Entry {
@@ -81,7 +81,7 @@ class LeanMachine final : public HostClient {
   std::vector<Notice> sent;
   std::vector<Notice> credits;
   std::vector<char> calls;  ///< m, s, c for the above and t for own timers, as they came
-  /// What happens at an own timer, called with its token less own_timer.
+  /// Called at an own timer, with its token less own_timer.
   std::function<void(std::uint32_t host, Time now, std::uint64_t token)> on_own_timer;
 
   std::uint32_t open(std::uint32_t host, std::uint32_t destination) {
@@ -89,7 +89,7 @@ class LeanMachine final : public HostClient {
     destinations[{host, number}] = destination;
     return number;
   }
-  /// Its sender will be told, with the position in `postings` as token.
+  /// Its sender will be informed, with the position in `postings` as token.
   void post(const Posting& posting) {
     fabric->set_timer(NodeId(posting.host), posting.at, postings.size());
     postings.push_back(posting);
@@ -111,7 +111,8 @@ class LeanMachine final : public HostClient {
     ADD_FAILURE() << "node " << node.value() << " has no port " << port;
     return {};
   }
-  /// What leaves through a port, by class; control, data and other, unless routing or scheduling want it otherwise.
+  /// The packets that leave through a port, by class; control, data and other, unless routing or scheduling want it
+  /// otherwise.
   LinkClassCounters class_counters(NodeId node, std::uint32_t lane, std::uint32_t port = 0) const {
     const PortEnd& end = topology.graph.ports(node)[port];
     for (const LinkClassCounters& counters : fabric->results().class_counters(fabric->now()))

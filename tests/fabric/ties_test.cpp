@@ -29,8 +29,8 @@ NetworkParameters no_acks() {
 
 const std::string star = "{kind: star, hosts: 4, link_rate: 100 Gb/s, link_delay: 1 us}";
 
-/// In each round every sender sends a packet at the same time, over links of the same length. The orders in which they
-/// come out of the switch.
+/// In each round every sender sends a packet at the same time, over links of the same length. Returns the orders in
+/// which they leave the switch.
 std::vector<Order> orders_of(LeanMachine& machine, int rounds, Time interval) {
   for (std::uint32_t host = 0; host < senders; ++host) {
     const std::uint32_t pair = machine.open(host, receiver);
@@ -130,7 +130,7 @@ TEST(ties, numbers_of_ports_do_not_matter) {
 }
 
 TEST(ties, a_tie_costs_time_but_in_all_the_same) {
-  // Whoever is first: the k-th packet out has waited for k others.
+  // For any order: the k-th packet out has waited for k others.
   LeanMachine machine(star, no_acks());
   orders_of(machine, 50, Time::from_us(10));
   const Time each = Time::from_ps((4096 + 82) * 80);

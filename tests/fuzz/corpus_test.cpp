@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What fuzzers have found and what they start from goes through every reader again: no crash, no other exception.
+// Every reader reads the inputs found by fuzzers and their starting inputs again: no crash, no other exception.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/targets.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the fuzzer of experiments feeds: the whole file, as long as its machine is small and nothing has to run.
+// The target of the fuzzer of experiments: the whole file, as long as its machine is small and nothing has to run.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,9 @@ inline bool small(const Spec& value, std::int64_t& product) {
 }
 
 inline bool worth_reading(const std::string& text) {
-  for (const char* folder : {"/dev/", "/proc/", "/sys/"})  // what cannot be read to its end
+  for (const char* folder : {"/dev/", "/proc/", "/sys/"})  // files that cannot be read to their end
     if (text.find(folder) != std::string::npos) return false;
-  // A document of its own: keys that somebody has asked for count as known.
+  // A separate document: keys that have been read count as known.
   const Spec experiment = Spec::parse(text, "experiment.yaml");
   if (!experiment.is_map()) return false;
   const auto topology = experiment.find("topology");

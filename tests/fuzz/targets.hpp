@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the fuzzers feed with bytes: each reader of files that people bring. An InputError is an answer, all else is
-// not.
+// The targets of the fuzzers: each reader of users' files. An InputError is a valid answer, all other exceptions are
+// errors.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ namespace weft::fuzz {
 
 inline std::optional<std::string> no_variables(const std::string&) { return std::nullopt; }
 
-/// Completes and checks what was read, as every job is.
+/// Completes and checks the result, as for every job.
 inline void settle(TrainingDescription description) {
   if (description.sequence_length == 0) description.sequence_length = 64;
   settle_description(description, 0, {"input", 0});
@@ -107,7 +107,7 @@ inline void read_program(const std::string& text) {
   }
 }
 
-/// Two ranks with the same Chakra trace: what is accepted can be gone through.
+/// Two ranks with the same Chakra trace: an accepted trace can be executed to its end.
 inline void read_chakra(const std::string& text) {
   if (text.empty()) throw InputError({"trace.0.et", 0}, "empty");
   const Spec where = Spec::parse("file: trace", "experiment.yaml").at("file");
@@ -151,7 +151,7 @@ inline void read_operators(const std::string& text) {
   static_cast<void>(operators.find(kernel));
 }
 
-/// A device file: what is accepted gives times that are none below 0.
+/// A device file: an accepted one gives no times below 0.
 inline void read_device_file(const std::string& text) {
   const Device device = read_device(Spec::parse(text, "device.yaml"));
   const auto check = [](Time time) {
@@ -172,7 +172,7 @@ inline void read_device_file(const std::string& text) {
   }
 }
 
-/// A collective's steps, as a file of that ending: what is accepted has been replayed.
+/// A collective's steps, as a file of that ending: an accepted file has been replayed.
 inline void read_schedule(const std::string& ending, const std::string& text) {
   struct Scratch {
     std::filesystem::path path;

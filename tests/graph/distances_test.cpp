@@ -66,7 +66,7 @@ TEST(HostDistances, ASampleSaysSo) {
   const std::uint64_t search = graph.node_count() + 2 * 128;
   const HostDistances sample = measure_distances(graph, 5 * search);
   EXPECT_EQ(sample.sources, 10U);
-  // A torus looks alike from everywhere.
+  // A torus looks the same from every node.
   const HostDistances all = measure_distances(graph);
   EXPECT_DOUBLE_EQ(sample.mean, all.mean);
   EXPECT_EQ(sample.histogram.at(10) * 64, all.histogram.at(10) * 5);

@@ -172,7 +172,7 @@ TEST(Partition, MetisIsBalancedAndKeepsHostsWithTheirSwitch) {
 
 volatile std::sig_atomic_t terminations = 0;
 
-// METIS takes the signal for an error of its own, and would give up; and it would leave a handler that works once.
+// METIS treats the signal as its own error, and would give up; and it would leave a handler that works once.
 TEST(Partition, MetisIsNotDisturbedByATerminationSignal) {
   struct sigaction count {};
   struct sigaction before {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What build_topology refuses, whoever built the machine.
+// The errors of build_topology, for a machine of any family.
 #include "graph/topology/topology_builder.hpp"
 
 #include <gtest/gtest.h>

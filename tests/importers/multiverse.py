@@ -34,7 +34,7 @@ def message(number, sends, peer, after):
 
 
 def nodes(rank):
-    """Of stage 0: gather, forward, send; receive, backward, sum. Of stage 1 the other way round."""
+    """Of stage 0: gather, forward, send; receive, backward, sum. Of stage 1 the reverse."""
     peer = (rank + 2) % 4
     first = [collective(2, GATHERED, []), compute(FORWARD, ["0"]), message(2, True, peer, ["1"]),
              message(3, False, peer, []), compute(BACKWARD, ["3", "1"]), collective(0, SUMMED, ["4"])]

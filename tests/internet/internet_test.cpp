@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ns-3's stack on hosts, with its packets switched by the fabric: times by formula, classes, and what is refused.
+// ns-3's stack on hosts, with its packets switched by the fabric: times by formula, classes, and refused inputs.
 #include "internet/internet.hpp"
 
 #include <ns3/bulk-send-helper.h>
@@ -111,7 +111,7 @@ TEST(internet, precedence_names_the_class) {
     internet.add(helper, NodeId(0)).Start(ns3::MicroSeconds(1));
     scenario.run();
     for (const LinkClassCounters& row : scenario.fabric().results().class_counters(scenario.facts.simulated)) {
-      // The server answers that nobody listens (ICMP, precedence 0).
+      // The server answers that no application listens (ICMP, precedence 0).
       const bool forth = row.directed_link % 2 == 0;
       const std::uint32_t expected = forth && urgent ? 3 : 1;
       EXPECT_EQ(row.packets, row.priority == expected ? 1U : 0U) << row.directed_link << " " << row.priority;

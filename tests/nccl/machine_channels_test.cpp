@@ -38,7 +38,7 @@ class Cluster {
   MachineChannels channels_;
 };
 
-/// One for each kind of server: it remembers what it has searched, which takes seconds.
+/// One for each kind of server: it stores its search, which takes seconds.
 Cluster& cluster_of(const std::string& server) {
   static std::map<std::string, Cluster> clusters;
   return clusters.try_emplace(server, server).first->second;
@@ -78,7 +78,7 @@ TEST(MachineChannels, RingsOfTwoHopperServers) {
   EXPECT_EQ(ring(*graph, 2), "0 7 6 5 4 3 11 12 13 14 15 8 9 10 2 1");
   EXPECT_EQ(ring(*graph, 7), "0 1 2 3 4 5 6 14 13 12 11 10 9 8 15 7");
   for (std::uint32_t channel = 8; channel < 16; ++channel) EXPECT_EQ(ring(*graph, channel), ring(*graph, channel - 8));
-  // Rails: what leaves a server at GPU g arrives at GPU g of the other one.
+  // Rails: data that leaves a server at GPU g arrives at GPU g of the other one.
   for (std::uint32_t channel = 0; channel < 16; ++channel)
     for (std::uint32_t i = 0; i < 16; ++i) {
       const std::uint32_t here = graph->ring_member(channel, i);
@@ -161,7 +161,7 @@ struct Case {
   std::vector<std::uint32_t> hosts;
 };
 
-/// All that run on the machine's channels do what they are to do, whatever the machine and the members.
+/// All algorithms on the machine's channels are correct, for any machine and any members.
 class OnChannels : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OnChannels, CollectivesAreRight) {
@@ -193,7 +193,7 @@ TEST_P(OnChannels, CollectivesAreRight) {
   }
 }
 
-// Sends and receives deal their parts out to channels as the graph says (nccl_p2p.cpp).
+// Sends and receives distribute their parts to channels by the graph (nccl_p2p.cpp).
 TEST_P(OnChannels, SendsAndReceivesAreRight) {
   Cluster& cluster = cluster_of(GetParam().server);
   const auto& hosts = GetParam().hosts;
@@ -247,7 +247,7 @@ TEST(MachineChannels, PartsOfMessagesBetweenServers) {
   EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().peer_channels, 2U);
 }
 
-// What is written is read again: the same rings and trees.
+// A written graph is read again: the same rings and trees.
 TEST(MachineChannels, GraphFile) {
   const std::string path = ::testing::TempDir() + "/nccl_graphs_of_test.xml";
   std::vector<std::uint32_t> hosts(16);

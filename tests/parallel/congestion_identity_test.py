@@ -111,7 +111,7 @@ class CongestionIdentity(ProgramTest):
                     self.assertEqual(list(values), list(table(queued[1], name)[column]), f"{name}/{column}")
 
     def test_no_discipline_is_left_out(self):
-        """Of each registry all entries; those of no case are what is taken without a word."""
+        """All entries of each registry; those without a case are the defaults."""
         networks = [network for network, _, _ in CASES.values()]
 
         def tried(key, usual):
@@ -126,7 +126,7 @@ class CongestionIdentity(ProgramTest):
                           for network in networks}, registered("buffer-sharing"))
 
     def test_packets_are_conserved(self):
-        """Of each link: what was sent has arrived or was lost, and all that the destinations missed was sent again."""
+        """For each link: a sent packet has arrived or was lost, and all packets missed by destinations were sent again."""
         for name in ["drops", "loss", "failures"]:
             network, workload, _ = CASES[name]
             summary, results = self.simulate(self.write(self.experiment(network, workload), f"{name}.yaml"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A ring of tokens over any number of MPI ranks gives what it gives on one: state, times, counts.
+// A ring of tokens over any number of MPI ranks gives the same results as on one: state, times, counts.
 // MPI ranks: 1 2 3 5
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include <cstdint>

@@ -24,7 +24,7 @@ std::vector<int> all_others(const ProcessGroup& group) {
   return others;
 }
 
-/// What `from` sends to `to` at a barrier: length and content are functions of the three; also nothing.
+/// The batch from `from` to `to` at a barrier: length and content are functions of the three; it may be empty.
 std::vector<std::byte> batch(int from, int to, int barrier, std::size_t unit) {
   std::vector<std::byte> bytes(static_cast<std::size_t>((3 * from + 5 * to + barrier) % 4) * unit);
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -32,7 +32,7 @@ std::vector<std::byte> batch(int from, int to, int barrier, std::size_t unit) {
   return bytes;
 }
 
-/// Meets many times; gives how many batches needed MPI messages.
+/// Passes many barriers; returns the number of batches that needed MPI messages.
 std::uint64_t wait_often(const EpochExchange::Options& options, std::size_t unit, int barriers) {
   ProcessGroup group(MPI_COMM_WORLD);
   const std::vector<int> neighbours = all_others(group);
@@ -40,7 +40,7 @@ std::uint64_t wait_often(const EpochExchange::Options& options, std::size_t unit
   EpochExchange boundary(group, neighbours, options);
   for (int barrier = 0; barrier < barriers; ++barrier) {
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
-      // In pieces: what does not fit leaves the shared memory while the batch grows.
+      // In pieces: a batch that does not fit leaves the shared memory while it grows.
       const std::vector<std::byte> bytes = batch(group.rank(), neighbours[i], barrier, unit);
       for (std::size_t at = 0; at < bytes.size(); at += unit / 2)
         outgoing[i].append(bytes.data() + at, std::min(unit / 2, bytes.size() - at));
@@ -69,10 +69,10 @@ std::uint64_t wait_often(const EpochExchange::Options& options, std::size_t unit
     }
   }
   const std::uint64_t batches = boundary.mpi_batches();
-  // What follows is done together.
+  // The next exchange is done by all together.
   boundary.arrive({Time(), /*stop=*/true, false, 0}, outgoing);
   boundary.wait(outgoing, [](std::size_t, std::span<const std::byte>) { FAIL() << "nothing was sent"; });
-  // Who is the last at every barrier never waits; the others do.
+  // A process that is the last at every barrier never waits; the others do.
   EXPECT_EQ(group.sum(boundary.wait_seconds() > 0 ? 1 : 0) > 0, group.size() > 1);
   return group.sum(batches);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ns-3 applications on hosts of all processes, with random numbers, TCP losses and RDMA traffic beside them: when each
-// packet comes up does not depend on who owns which host.
+// ns-3 applications on hosts of all processes, with random numbers, TCP losses and RDMA traffic beside them: the time
+// at which a packet reaches the stack does not depend on the owners of hosts.
 // MPI ranks: 1 2 3 4 8
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "internet/internet.hpp"

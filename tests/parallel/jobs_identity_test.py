@@ -87,10 +87,10 @@ class JobsIdentity(ProgramTest):
         }
         summary, results = self.check(experiment(workload))
         work, noise, bursts = summary["jobs"]
-        # 1 ps before the first multiple of 50 us that comes after the end of the work.
+        # 1 ps before the first multiple of 50 us after the end of the work.
         checks = -(-(work["end_ps"] + 2) // 50_000_000)
         self.assertEqual(summary["simulated_time_ps"], checks * 50_000_000 - 1)
-        # Of the noise something is under way when the run ends, which therefore ends with it.
+        # Some operations of the noise are open when the run ends, and end with it.
         self.assertEqual(noise["end_ps"], summary["simulated_time_ps"])
         self.assertGreaterEqual(noise["idle_ps"], 0)
         # Bursts of 8 sources start at 0, 50 us, ... and not at the end any more.

@@ -12,10 +12,10 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import WEFT, ProgramTest, environment  # noqa: E402
 
-# Open MPI's own list of what it does on purpose, and ours of what is missing there.
+# Open MPI's own list of intended accesses, and our list of missing ones.
 SUPPRESSIONS = ["/usr/share/openmpi/openmpi-valgrind.supp", pathlib.Path(__file__).parent / "memcheck.supp"]
 FOUND = 99
-# Messages and samples in several portions, so that the file grows while the run goes on.
+# Messages and samples in several portions, so that the file grows during the run.
 EXPERIMENT = {
     "topology": {"kind": "fat_tree", "k": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
     "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "64 KiB"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ns-3 view on several MPI ranks: attributes, traces and complaints do not depend on who owns what.
+// The ns-3 view on several MPI ranks: attributes, traces and errors do not depend on the owners of nodes.
 // MPI ranks: 1 2 3
 // Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include <algorithm>

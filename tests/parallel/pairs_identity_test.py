@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
-"""Warps that copy what is sent in pairs, and receivers that read: the same file on 1, 2, 3, 4 and 8 MPI processes."""
+"""Warps that copy data of pairs, and receivers that read: the same file on 1, 2, 3, 4 and 8 MPI processes."""
 
 import pathlib
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written in portions while the run goes on does not depend on when that was, nor on the number of processes: all
-data sets, bit by bit, for small `rows_in_memory`."""
+"""Data written in portions during the run does not depend on the times of writing, nor on the number of processes: all data
+sets, bit by bit, for small `rows_in_memory`."""
 # Time limit: 600 s
 
 import pathlib
@@ -16,7 +16,7 @@ IGNORE = ["/manifest/effective_experiment"]
 # A last interval that is cut off by the end of the run; intervals longer than most waits, and shorter ones.
 OUTPUT = {"sampling": "3 us", "rates": {"interval": "2 us"}, "queue_depths": True, "operations": True}
 EXPERIMENTS = {
-    # Credits come back after the last packet has arrived: the last epoch reaches beyond the end of the run.
+    # Credits return after the last packet has arrived: the last epoch reaches beyond the end of the run.
     "credits": {
         "topology": FAT_TREE, "network": {**NETWORK, "flow_control": "credit"},
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "20 kB"},
@@ -38,13 +38,13 @@ EXPERIMENTS = {
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "60 kB", "ranks": 8},
         "simulation": {"until": "4321 ns"}, "output": {**OUTPUT, "sampling": "500 ns", "rates": {"interval": "1 us"}},
     },
-    # The same of plain ports, which count a packet's wait before it has come to its end.
+    # The same for plain ports, which count a packet's wait before the wait has ended.
     "cut_plain": {
         "topology": FAT_TREE, "network": NETWORK,
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "60 kB", "ranks": 8},
         "simulation": {"until": "4321 ns"}, "output": {"sampling": "500 ns"},
     },
-    # What waits in an interval is told with the rate of the link in it, not with one that came later.
+    # The queue of an interval is reported with the link's rate in the interval, not with a later rate.
     "slower": {
         "topology": FAT_TREE,
         "network": {**NETWORK, "failures": [{"at": "1 ns", "until": "40 us", "link": "all", "rate": "1 Gb/s"}]},

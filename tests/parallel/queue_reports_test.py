@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reports of queues from switch to switch (UGAL-G): the same for any number of processes, also where a group is cut; what
-their interval and delay change; mistakes."""
+"""Reports of queues from switch to switch (UGAL-G): the same for any number of processes, also where a group is cut; the
+effects of their interval and delay; errors."""
 
 # Time limit: 600 s
 
@@ -40,7 +40,7 @@ class QueueReports(ProgramTest):
                     self.assert_same_results(reference, other, IGNORE)
 
     def test_old_knowledge_costs(self):
-        """Reports that are a hundred microseconds old say nothing of queues that come and go faster."""
+        """Reports that are a hundred microseconds old do not describe queues that change faster."""
         times = []
         for reports in ({}, {"interval": "200 ns"}, {"delay": "100 us"}):
             summary, _ = self.simulate(self.experiment(DRAGONFLY, 8, queue_reports=reports))

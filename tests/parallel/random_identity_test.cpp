@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random machines, networks, traffic and partitions: each gives on 1 to 8 MPI processes what it gives on one, and what
-// it gives under ns-3's own engine.
+// Random machines, networks, traffic and partitions: each gives the same results on 1 to 8 MPI processes as on one, and
+// as under ns-3's own engine.
 // MPI ranks: 8
 // Time limit: 900 s
 // Also in Release: all cases; with sanitizers some
@@ -179,8 +179,8 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
           facts.simulated.ps(), facts.messages};
 }
 
-/// Binds this process to a core of its own, as far as there are enough, or lets it run on all of them: processes that
-/// are bound differently do not take turns.
+/// Binds this process to its own core, if there are enough, or lets it run on all of them: processes with different
+/// bindings do not take turns.
 void bind(std::optional<int> rank) {
   static const cpu_set_t all = [] {
     cpu_set_t set;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 600 s
-"""The hot path may not become slower unseen: instructions per packet-hop stay within 5 % of the best landed value. Nor may
-processes share out the work worse unseen. The bounds stand in bounds.yaml."""
+"""The hot path must not become slower unnoticed: instructions per packet-hop stay within 5 % of the best landed value. The
+distribution of work among processes must not become worse unnoticed either. The bounds are in bounds.yaml."""
 
 import pathlib
 import re
@@ -44,7 +44,7 @@ class Instructions(unittest.TestCase):
                          BOUNDS["instructions_per_packet_hop"]["best"])
 
     def test_two_processes_share_out_the_work(self):
-        """In time it is less by as much as they wait for each other and slow each other down, which no count tells."""
+        """In time it is less, because processes wait for each other and slow each other down, which counts do not show."""
         text = self.count("--processes", "2", "--set", "topology.k=16")
         speedup = float(re.search(r"speed-up ([0-9.]+)", text)[1])
         self.assertGreater(speedup, BOUNDS["speed_up_of_two_processes"]["least"], text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One case: an experiment, how it is run, and what is wrong with what came out."""
+"""One case: an experiment, the way to run it, and the faults of its results."""
 
 import json
 import os
@@ -31,7 +31,7 @@ HARMS = {"signal": 0.05, "kill": 0.02, "full disk": 0.03}
 
 @dataclass
 class Run:
-    """One start of the program. `harm`: nothing, or what is done to it; `after`: s of fair time until then."""
+    """One start of the program. `harm`: nothing, or the disturbance; `after`: s of fair time until then."""
 
     processes: int = 1
     partition: str = ""
@@ -56,7 +56,7 @@ class Run:
 
 @dataclass
 class Fault:
-    """`kind` and `what` together are its class: what two cases have in common that fail for the same reason."""
+    """`kind` and `what` together are its class: two cases that fail for the same reason have the same class."""
 
     kind: str
     what: str
@@ -93,7 +93,7 @@ def plan(d, partitions, absurd):
 
 
 def leave_given(runs, parts):
-    """No run replaces what the experiment says itself."""
+    """No run replaces values of the experiment itself."""
     for place, key in [("simulation", "partition"), ("output", "rows_in_memory")]:
         if isinstance(parts.get(place), dict) and key in parts[place]:
             for run in runs:
@@ -111,7 +111,7 @@ class Ended:
 
     @property
     def signal(self):
-        """The signal that has ended it, 0 if none; mpirun tells it as shells do."""
+        """The signal that has ended it, 0 if none; mpirun reports it as shells do."""
         if self.code < 0:
             return -self.code
         return self.code - 128 if self.code > 128 and self.code != EXIT_INTERRUPTED else 0
@@ -172,7 +172,7 @@ class Started:
         return self.process.poll() is not None
 
     def wait(self, until, most=float("inf")):
-        """Until it has ended, has had `until` s in all, or the clock says `most`. Whether it has ended."""
+        """Waits until it has ended, has had `until` s in all, or the clock reaches `most`. True if it has ended."""
         pause = 0.002
         while not self.ended:
             self.time.look(self.programs() or [self.process.pid])
@@ -249,7 +249,7 @@ def send(pid, number):
 
 
 def plain(text):
-    """A message without its numbers and names of files: the same for all cases that fail alike."""
+    """A message without its numbers and names of files: the same for all cases with the same failure."""
     text = re.sub(r"(/[^\s:]*/)?experiment\.yaml(:\d+)?", "FILE", text)
     text = re.sub(r"'[^']*'|`[^`]*`", "'..'", text)
     text = re.sub(r"\b(host|switch|rank|lane|port|link)s?\s*[0-9:]+", r"\1 N", text)
@@ -258,7 +258,7 @@ def plain(text):
 
 
 def message_of(ended):
-    """What the program said; of a broken contract only which."""
+    """The program's message; for a broken contract only its name."""
     lines = [line[6:] for line in ended.err.splitlines() if line.startswith("weft: ") and "warning" not in line]
     text = lines[0] if lines else next((line for line in ended.err.splitlines() if line.strip()), "no message")
     return plain(text)
@@ -273,13 +273,13 @@ def goes_no_further(ended):
 
 
 def standstill(message):
-    """The simulated time in ps at which a run says that it gets no further, or 0."""
+    """The simulated time in ps at which a run reports that it makes no progress, or 0."""
     found = re.search(r"to ([0-9.]+) (\w+) of simulated time .* the run gets no further", message)
     return float(found[1]) * TIME_UNITS[found[2]] if found else 0
 
 
 class Judge:
-    """Runs a case and collects what is wrong."""
+    """Runs a case and collects its faults."""
 
     def __init__(self, experiment_absurd=False, seconds=SECONDS, say=lambda text: None):
         self.absurd, self.seconds, self.say = experiment_absurd, seconds, say
@@ -337,7 +337,7 @@ class Judge:
         return ended.code in (0, EXIT_INPUT)
 
     def hang(self, run, ended, path, reference=None):
-        """Too long. It is slow if it is on its way to where another run has ended, and else goes on for ever."""
+        """The run took too long. It is slow if it approaches the end of another run, and endless otherwise."""
         if ended.starved:
             self.notes.append("the machine gave it too little time")
             return
@@ -384,7 +384,7 @@ class Judge:
             self.fault("output", "the summary has another fingerprint than the file", run, ended)
 
     def finished_before(self, run, ended, path, reference):
-        """The signal came when the file was finished: then it is that of a run that nobody has disturbed."""
+        """The signal came when the file was finished: then it is the file of an undisturbed run."""
         same = False
         if reference is not None and reference[1].code == 0:
             with h5py.File(reference[2], "r") as a, h5py.File(path, "r") as b:
@@ -411,7 +411,7 @@ class Judge:
             self.fault("differs", ", ".join(tables), run, ended, "\n".join([f"{first.line()}", f"{run.line()}", *found[:20]]))
 
     def harmed(self, run, ended, path, reference):
-        """Whatever happens to it, it ends soon, with a code that says so, and leaves no file that only looks finished."""
+        """After any disturbance it ends soon, with the matching code, and leaves no file that only looks finished."""
         if ended.timed_out:
             self.hang(run, ended, path, reference)
             return

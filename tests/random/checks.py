@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Laws that every results file obeys, whatever was simulated (docs/reference/hdf5_schema.md). Each yields what is wrong."""
+"""Laws that hold for every results file of any simulation (docs/reference/hdf5_schema.md). Each yields the faults."""
 
 import pathlib
 import re
@@ -67,7 +67,7 @@ class Results:
         endless = self.transfers and (self["transfers"]["size"] < 0).any()
         all_received = ranks["messages_sent"].sum() == ranks["messages_received"].sum()
         self.quiet_at_the_end = self.complete and not endless and all_received
-        # Whether something was sent again is told by /queue_pairs, where ports have queues by class.
+        # /queue_pairs shows whether something was sent again, where ports have queues by class.
         repeats = "link_classes" in self.tables and ("queue_pairs" not in self.tables
                                                      or self["queue_pairs"]["repeated"].any())
         trimmed = "link_classes" in self.tables and self["link_classes"]["trimmed"].any()
@@ -110,14 +110,14 @@ def schema_is_kept(results):
 
 @law
 def numbers_are_numbers(results):
-    """Finite, and not below 0, unless the column says that -1 has a meaning."""
+    """Finite, and not below 0, unless -1 has a meaning in the column."""
     for name, table in results.tables.items():
         for column, values in table.items():
             if values.dtype.kind == "f" and not numpy.isfinite(values).all():
                 yield from rows_where(~numpy.isfinite(values), {column: values}, f"{name}/{column} is no number")
             if values.dtype.kind in "fi":
                 unknown = (MINUS_ONE.search(results.descriptions[name][column]) or column.startswith("slow_link_")
-                           or name == "jobs" and column.startswith("part_"))  # of runs beyond what a sum can hold
+                           or name == "jobs" and column.startswith("part_"))  # of runs beyond the range of a sum
                 least = -1 if unknown else 0
                 yield from rows_where(values < least, {column: values}, f"{name}/{column} is below {least}")
 
@@ -220,8 +220,8 @@ def link_waits_are_those_of_messages(results):
 
 @law
 def stops_have_causes(results):
-    """What a switch counts as stopped stands in /link_pauses for the other direction, each stop with a link that begins
-    at that switch. Links with credits have stops there that no switch counts."""
+    """The stops that a switch counts are in /link_pauses for the other direction, each stop with a link that begins at that
+    switch. Links with credits have stops there that no switch counts."""
     if "link_pauses" not in results:
         return
     pauses, classes, links = results["link_pauses"], results["link_classes"], results["links"]
@@ -242,7 +242,7 @@ def stops_have_causes(results):
 
 @law
 def ranks_and_messages_agree(results):
-    """What ranks sent and received is what messages say."""
+    """The bytes that ranks sent and received are those of the messages."""
     if "ranks" not in results:
         return
     ranks = results["ranks"]
@@ -351,7 +351,7 @@ def node_sums(links, column, at, nodes):
 
 @law
 def switches_neither_make_nor_keep(results):
-    """Packets with payload that came in went out, or were dropped; at the end of a complete run without faults all."""
+    """Packets with payload that arrived have left, or were dropped; at the end of a complete run without faults all."""
     links = results["links"]
     if results.ideal or results.transfers:  # the ideal network has no switches, and TCP's packets are counted apart
         return
@@ -509,8 +509,8 @@ def operations_are_in_order(results):
 
 @law
 def operations_wait_for_what_is_before(results):
-    """An operation starts when the one that it waited for has ended, or, of kind 1, has started. What had not ended when
-    the run did has no row."""
+    """An operation starts when the one that it waited for has ended, or, of kind 1, has started. Operations that had not ended
+    with the run have no row."""
     if "dependencies" not in results:
         return
     table, waits = results["operations"], results["dependencies"]
@@ -524,7 +524,7 @@ def operations_wait_for_what_is_before(results):
 
 
 def violations(results):
-    """(law, what is wrong) of a file that has been read."""
+    """(law, fault) of a file that has been read."""
     with numpy.errstate(all="ignore"):
         return [(name, text) for name, check in LAWS.items() for text in check(results)]
 

@@ -75,7 +75,7 @@ def further_column(file):
     file.create_dataset("links/no_such_column", data=numpy.zeros(len(file["links/id"])))
 
 
-# Law: experiment, what is changed in its file. Each law has one at least.
+# Law: experiment, the change in its file. Each law has one at least.
 CORRUPTIONS = [
     ("schema_is_kept", "plain", further_column),
     ("numbers_are_numbers", "plain", column("jobs/idle", 0, lambda _: -1.0)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random values as they stand in experiments: numbers, sizes, times and rates with units; rarely, absurd ones."""
+"""Random values in the notation of experiments: numbers, sizes, times and rates with units; rarely, absurd ones."""
 
 import math
 import random

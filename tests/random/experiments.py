@@ -27,7 +27,7 @@ class Experiment:
     parts: dict
     files: dict = field(default_factory=dict)
     absurd: int = 0  # values that make no sense
-    refused: str = ""  # what `weft describe` says against it, if it does
+    refused: str = ""  # the error of `weft describe`, if there is one
 
     def write(self, folder):
         machines.write_files({**self.files, "experiment.yaml": text_of(self.parts)}, folder)
@@ -112,7 +112,7 @@ class Generator:
         if facts is None or facts.computing < 1:
             if not d.absurd_values:
                 return None
-            facts = machines.Facts(4)  # it will be refused, and that is what is looked at
+            facts = machines.Facts(4)  # it will be refused, and the refusal is tested
         suits = lambda name: self.facts_of({**topology}, files) is not None and routing_suits(topology, files, name)  # noqa: E731
         parts = {"topology": topology, "network": networks.network(d, facts, suits),
                  "workload": workloads.workload(d, files, facts), "simulation": simulation(d), "output": output(d, facts)}
@@ -122,7 +122,7 @@ class Generator:
             networks.settle_background(parts.get("background", []), parts["network"])
             networks.settle_timers(parts["network"], topology, "background" in parts)
             settle_intervals(parts["output"], topology)
-        # A message that goes back to its beginning after each loss need not end (Guo et al. 2016, section 4.1).
+        # A message that restarts from its beginning after each loss need not end (Guo et al. 2016, section 4.1).
         if (lasts_for_ever(parts["network"]) or parts["network"].get("recovery") == "go_back_0"
                 or (not d.absurd_values and overloads(parts["workload"], topology))):
             parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
@@ -177,7 +177,7 @@ def ranks_of(work, job):
 
 
 def lasts_for_ever(network):
-    """A failure without an end: what has to go there is sent again and again."""
+    """A failure without an end: packets for the failed part are sent again and again."""
     failures = network.get("failures", [])
     return any("until" not in failure and "rate" not in failure for failure in failures)
 
@@ -191,7 +191,7 @@ def routing_suits(topology, files, name):
 
 
 def describe_with_program(experiment):
-    """What `weft describe` says against the experiment, if it does, and the packet-hops that it expects."""
+    """The error of `weft describe` for the experiment, if there is one, and the packet-hops that it expects."""
     with tempfile.TemporaryDirectory(prefix="weft-describe-") as folder:
         path = experiment.write(folder)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long a run has taken, as if nothing else ran on its machine: what limits of time are measured in."""
+"""The time of a run as if nothing else ran on its machine: limits of time are measured in it."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ class FairTime:
         self.seconds = 0.0
 
     def look(self, pids):
-        """What they have had since the last look. Those that are new, or have ended, count for nothing."""
+        """Their time since the last look. Processes that are new, or have ended, do not count."""
         now, present, ran, slept = self.clock(), {}, [], []
         for pid in pids:
             if figures := self.spent(pid):

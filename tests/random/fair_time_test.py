@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""Time that a run has had: what it ran, or slept, and not what others ran in the meantime."""
+"""Time that a run has had: the time that it ran, or slept, and not the time of others in the meantime."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ class Told(unittest.TestCase):
         self.assertAlmostEqual(self.taken({0.0: {1: (1.0, 1.0)}, 10.0: {1: (5.0, 6.0)}}), 5)
 
     def test_processors_are_shared(self):
-        """Four that never sleep have both processors: 10 s each, and as long as on a machine of their own."""
+        """Four that never sleep have both processors: 10 s each, and as long as on a machine without others."""
         self.assertAlmostEqual(self.taken({0.0: {pid: (0, 0) for pid in range(4)},
                                            20.0: {pid: (10.0, 10.0) for pid in range(4)}}), 20)
         self.assertAlmostEqual(self.taken({0.0: {pid: (0, 0) for pid in range(4)},
@@ -46,8 +46,8 @@ class Told(unittest.TestCase):
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0), 2: (0, 0)}, 8.0: {1: (3.0, 0), 2: (0, 0)}}), 1.5 + 5)
 
     def test_processes_end_and_begin(self):
-        """What the first has had stays; from then on the second counts. A launcher that is looked at once more, when
-        its programs have ended, has slept for all of that time, which is none of the run's."""
+        """The time of the first remains; from then on the second counts. A launcher that is looked at once more, when its
+        programs have ended, has slept for all of that time, which is none of the run's."""
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 2.0: {1: (2.0, 0)}, 3.0: {2: (0.5, 0)},
                                            5.0: {2: (1.5, 1.0)}}), 3)
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)},

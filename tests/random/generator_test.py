@@ -29,7 +29,7 @@ OF_NCCL = {"nccl_version", "collective_transport", "kernel_constants"}
 NOT_DRAWN = {
     "network": {"ns3_attributes", "go_back_0", "loggp"},
     "network.buffer": {"sharing"},  # `threshold` chooses the other one
-    "network.ecn": {"algorithm"},  # conformance/queue_disciplines walks all of them
+    "network.ecn": {"algorithm"},  # conformance/queue_disciplines tests all of them
     "workload:collective": {"transform", *DIMENSIONS, *OF_NCCL},
     "workload:traffic": {"transform"},
     "workload:checkpoint": {"transform"},
@@ -69,11 +69,11 @@ class Generated(unittest.TestCase):
             cls.experiments = [generator.experiment(seed) for seed in range(SEEDS)]
         finally:
             experiments.routing_suits, machines.MAKERS["file"] = original, machine_file
-        # Walked once: every question below is about all of these maps.
+        # Collected once: every test below uses all of these maps.
         cls.maps = [found for made in cls.experiments if not made.absurd for found in every_map(made.parts)]
 
     def drawn(self, key):
-        """All values of a key of this name, wherever it stands."""
+        """All values of a key of this name, at any place."""
         found = set()
         for _, inner in self.maps:
             value = inner.get(key)
@@ -166,7 +166,7 @@ class Endless(unittest.TestCase):
 
 
 class Accepted(unittest.TestCase):
-    """What is drawn is no nonsense: the program takes most of it."""
+    """The drawn experiments are sensible: the program accepts most of them."""
 
     def test_each_machine_can_be_had(self):
         for kind in names.topologies():
@@ -206,7 +206,7 @@ class Accepted(unittest.TestCase):
 
 class Names(unittest.TestCase):
     def test_new_machine_by_its_summary(self):
-        """A family that nobody has taught the generator: its keys are those of its summary."""
+        """A family that the generator does not know: its keys are those of its summary."""
         made = machines.by_summary(Draw(1), "rings: {dims: [4, 4], link_rate, link_delay, [parallel, host_link_rate]}")
         self.assertEqual(set(made), {"dims", "link_rate", "link_delay", "parallel", "host_link_rate"})
         self.assertRegex(made["link_rate"], "b/s|B/s")

@@ -18,7 +18,7 @@ MAX_HOSTS = 40
 
 @dataclass
 class Facts:
-    """What the rest of an experiment needs to know of its machine."""
+    """The facts about a machine that the rest of an experiment needs."""
 
     hosts: int
     storage: int = 0
@@ -33,7 +33,7 @@ class Facts:
 
 
 def facts_of(topology, files):
-    """As the program tells; None if it refuses the machine."""
+    """From the program's output; None if it refuses the machine."""
     with tempfile.TemporaryDirectory(prefix="weft-machine-") as folder:
         write_files(files, folder)
         path = pathlib.Path(folder) / "experiment.yaml"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Maps of an experiment, and what has to stand in it so that the program reads all of their keys. After a colon: the
-kind of the map, where several share a place."""
+"""Maps of an experiment, and the other keys that the program needs to read all of their keys. After a colon: the kind of the
+map, where several share a place."""
 
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The minimiser finds the keys and values that a failure needs, and no others; the judge finds what it has to find."""
+"""The minimiser finds the keys and values that a failure needs, and no others; the judge finds the planted faults."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class Shrinking(unittest.TestCase):
         self.assertEqual(cases.standstill("weft: a.yaml:1: no such key"), 0)
 
     def test_one_key(self):
-        """Only a loss with a bit error rate matters: all else goes."""
+        """Only a loss with a bit error rate matters: all else is removed."""
         fails = lambda parts, runs: any("bit_error_rate" in item for item in parts.get("network", {}).get("loss", []))  # noqa: E731
         parts, runs = self.shrunk(fails)
         self.assertEqual(list(parts), ["network"])
@@ -94,7 +94,7 @@ class Shrinking(unittest.TestCase):
 
 
 class Judging(ProgramTest):
-    """What the program does not do is done in its place: the judge has to say so."""
+    """The test makes mistakes that the program does not make: the judge has to report them."""
 
     def judged(self, runs, parts=None, change=None, absurd=False, seconds=60):
         experiment = Experiment(0, parts or GOOD)
@@ -160,7 +160,7 @@ class Judging(ProgramTest):
         self.assertEqual(self.judged([cases.Run(1)], parts, seconds=2, absurd=True), set())
 
     def test_nothing_arrives(self):
-        """A run in which everything is lost ends with exit code 3 and says so: no fault, on any number of processes."""
+        """A run in which everything is lost ends with exit code 3 and reports it: no fault, on any number of processes."""
         parts = {**GOOD, "network": {"loss": [{"link": "all", "probability": 1}]}}
         self.assertEqual(self.judged([cases.Run(1), cases.Run(2), cases.Run(3)], parts), set())
 
@@ -173,7 +173,7 @@ class Judging(ProgramTest):
         self.assertEqual(self.judged([cases.Run(1), cases.Run(1, harm="full disk", room=5000)]), set())
 
     def test_deafness(self):
-        """Whoever ends late after a signal, or with a file that says it were complete, is found out."""
+        """A program that ends late after a signal, or with a file marked as complete, is detected."""
         def change(number, ended, path):
             ended.stopped = 1000.0
             with h5py.File(path, "r+") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can be named in an experiment, as the program itself tells: what is new there is drawn without an edit here.
+"""The names that an experiment can use, from the program itself: new names are drawn without an edit here.
 
 Registered names come from `weft list`. All else comes from its messages: a key with the value '?' is refused with the
 words, or the kind of value, that would be right, and a key that does not exist with those that do."""
@@ -28,7 +28,7 @@ TRAINING = {"kind": "training", "model": str(SOURCE / "workloads/models/gpt2.jso
 TRAINING_WORDS = ["parameter_precision", "gradient_precision", "moment_precision", "dispatch_precision",
                   "combine_precision", "activation_input_precision", "attention_output_precision", "out_of_memory"]
 
-# Words that stand at a key and are no registered names: the key, and what has to be there for it to be read.
+# Words of a key that are no registered names: the key, and the other keys that it needs to be read.
 WORDS = {
     "topology.arrangement": {"topology": {"kind": "dragonfly", "p": 1, "a": 2, "h": 1, "link_rate": "1 Gb/s",
                                           "link_delay": "1 us"}},
@@ -150,7 +150,7 @@ def split_list(text):
 
 @functools.lru_cache(None)
 def words(key):
-    """What may stand at a key of WORDS."""
+    """The values allowed at a key of WORDS."""
     message = refusal(key, '"?"', WORDS[key])
     found = re.search(r"expected one of: (.*?)(?:; found.*)?$", message) or re.search(r"known here: (.*)$", message)
     if not found:
@@ -159,7 +159,7 @@ def words(key):
 
 
 def keys(place, parts=None):
-    """The keys of a map that the program reads, given what else stands in the experiment."""
+    """The keys of a map that the program reads, given the rest of the experiment."""
     message = refusal(f"{place}.no_such_key" if place else "no_such_key", "1", parts or {})
     found = re.search(r"unknown key 'no_such_key'.*known here: (.*)$", message)
     if not found:
@@ -184,7 +184,7 @@ def kind_of(key, parts):
 
 @functools.lru_cache(None)
 def parameters(control):
-    """Parameters of a congestion control and what may stand there."""
+    """Parameters of a congestion control and their allowed values."""
     parts = {"network": {"congestion_control": control, control: {}}}
     kinds = {}
     for key in keys(f"network.{control}", parts):

@@ -92,7 +92,7 @@ def flow_control(d, network, facts):
         network["link_classes"] = {name: {"flow_control": d.word(names.words("network.flow_control"))}
                                    for name in d.some(facts.classes)}
     if kind == "pfc":
-        # What a threshold and a headroom take for each port has to be there, or the program refuses it.
+        # The memory of a threshold and a headroom of each port must exist, or the program refuses it.
         network["buffer"] = {**network.get("buffer", {}), "size": d.size(400_000, 16_000_000)}
         keys = {}
         if d.chance(0.2):
@@ -125,7 +125,7 @@ def connections(d, network):
         network["flowlet"] = {"gap": d.time(100 * NS, 50 * US)}
     spread = balancing in ("spray", "adaptive", "reps")
     if network.get("trimming") is True and d.chance(0.95):
-        network["recovery"] = "selective_repeat"  # trimming takes no other
+        network["recovery"] = "selective_repeat"  # trimming accepts no other
     elif d.chance(0.3):
         network["recovery"] = "selective_repeat" if spread and d.chance(0.9) else d.word(names.words("network.recovery"))
     kind = network.get("recovery", "selective_repeat" if spread else "go_back_n")
@@ -205,7 +205,7 @@ def failures(d, network, facts):
 
 
 def routing(d, network, facts, suits):
-    """A routing that suits the machine; `suits` is asked about a few."""
+    """A routing that suits the machine; `suits` is called for a few."""
     candidates = list(names.routings())
     d.random.shuffle(candidates)
     for name in candidates[:4]:
@@ -268,7 +268,7 @@ BUFFERED = ("loss", "failures", "recovery", "buffer", "congestion_control", "que
 
 
 def settle_timers(network, topology, background=False):
-    """Timers longer than round trips: what is sent again before its ACK can be there may go on for ever."""
+    """Timers longer than round trips: repeating packets before their ACK can arrive may never end."""
     if network.get("ack") == "none" or network.get("fidelity") == "ideal":
         return
     slowest = min([rate for rate in quantities([topology, network.get("failures")], RATE_UNITS) if rate > 0], default=10**10)

@@ -4,8 +4,8 @@
 # Runs in: full
 """Some five minutes of random experiments on two processors: none is at fault (docs/concepts/reliability.md).
 
-They are always the same seeds, so that nobody's change fails by chance; tests/random/run --minutes N tries others. What
-fails is kept in random-faults in the build folder, and comes again with tests/random/run --seed N."""
+They are always the same seeds, so that no change fails by chance; tests/random/run --minutes N tries others. What fails is
+kept in random-faults in the build folder, and is repeated with tests/random/run --seed N."""
 
 import pathlib
 import subprocess

@@ -70,7 +70,7 @@ def chunks(keys):
 
 
 class Shrinker:
-    """`fails(parts, runs)` is asked at most `most` times, and never twice about the same."""
+    """`fails(parts, runs)` is called at most `most` times, and never twice with the same arguments."""
 
     def __init__(self, fails, most=400, say=lambda text: None, held=()):
         self.fails, self.left, self.say = fails, most, say
@@ -167,7 +167,7 @@ class Shrinker:
 
 
 def dotted(value, path):
-    """What is at `a.b.c`, None if nothing is."""
+    """The value at `a.b.c`, None if there is none."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value

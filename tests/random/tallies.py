@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What was tried how often, and what came of it."""
+"""Counts of the tried cases and their outcomes."""
 
 import collections
 import json
@@ -32,7 +32,7 @@ def fail(*keys):
                                      and "rate" not in item for item in failures_of(parts))
 
 
-# What the table of docs/concepts/reliability.md has a line for.
+# The lines of the table of docs/concepts/reliability.md.
 TRIED = {
     "any case": lambda parts, runs: True,
     "packets lost on links at random": network("loss"),
@@ -122,7 +122,7 @@ class Tally:
 
 
 def applies_safely(applies, parts, runs):
-    """With values that make no sense, anything may stand where a map is expected."""
+    """With nonsense values, anything may be where a map is expected."""
     try:
         return applies(parts, runs)
     except (AttributeError, TypeError):

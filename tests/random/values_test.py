@@ -24,7 +24,7 @@ VALUES = ['"?"', '""', "[]", "{}", "-1", "9223372036854775807"]
 
 
 def wrong(place, key, value):
-    """What the program does that it should not, with this value there."""
+    """The program's faults with this value."""
     part = place.partition(":")[0]
     with tempfile.TemporaryDirectory(prefix="weft-values-") as folder:
         path = pathlib.Path(folder) / "experiment.yaml"

@@ -21,7 +21,7 @@ def ranks_of(d, hosts):
 
 
 def collective_options(d, files, ranks, facts):
-    """What all collectives of a workload may have."""
+    """The keys that all collectives of a workload may have."""
     result = {}
     if d.chance(0.75):
         result["algorithm"] = d.word(names.algorithms())
@@ -172,7 +172,7 @@ def checkpoint(d, files, facts):
     return result
 
 
-# Names of a configuration's numbers, and what they are on a model that is sent in about a second.
+# Names of a configuration's numbers, and their values for a model that is sent in about a second.
 SMALL_MODEL = {
     "vocab_size": 512, "max_position_embeddings": 128, "n_positions": 128, "n_ctx": 128, "hidden_size": 128,
     "n_embd": 128, "d_model": 128, "intermediate_size": 256, "ffn_dim": 256, "d_ff": 256, "moe_intermediate_size": 64,
@@ -255,7 +255,7 @@ EXPERT_FLAGS = ["fused_router", "padded_copies"]
 
 
 def configuration(d, files, result):
-    """Files of other programs, which say what keys would say."""
+    """Files of other programs, which replace keys."""
     kind = d.pick(["deepspeed", "trainer", "megatron"])
     if kind == "deepspeed":
         files["deepspeed.json"] = json.dumps({
@@ -443,7 +443,7 @@ class Program:
         self.ids = {rank: [] for rank in range(ranks)}
         self.operations = []
         self.communicators = {}
-        self.calls = 0 if d.chance(0.1) else None  # all collectives say which call they are, or none does
+        self.calls = 0 if d.chance(0.1) else None  # all collectives have the number of their call, or none does
         if ranks > 1 and d.chance(0.5):
             for number in range(d.between(1, 2)):
                 self.communicators[f"group{number}"] = d.random.sample(range(ranks), d.between(1, ranks))

@@ -502,7 +502,7 @@ TEST_F(Recorder, TwoRowsOfOneIdAreABugOnAllProcesses) {
   EXPECT_THROW(recorder.write(rows), InternalError);
 }
 
-// More than are summed up at once, and each with ranks on all processes: what is written is what each was made of.
+// More than are summed up at once, and each with ranks on all processes: the written values are the sums of the parts.
 TEST_F(Recorder, CollectivesInPiecesAreThoseOfAllProcesses) {
   constexpr std::uint32_t count = 20'000;
   const auto processes = static_cast<std::uint32_t>(world_size());

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""scripts/plot draws what a file of $WEFT has data for, and says in one line with exit code 2 what it cannot do."""
+"""scripts/plot draws all pictures for which a file of $WEFT has data; otherwise it prints one line, with exit code 2."""
 
 import os
 import pathlib

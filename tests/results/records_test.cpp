@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What records make of their sums.
+// The values that records derive from their sums.
 #include "results/tables/records.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The declarations of tables: all that reads them follows, and no cell goes uncompared.
+// The declarations of tables: all their readers follow, and every cell is compared.
 // MPI ranks: 1
 #include "results/tables/result_tables.hpp"
 
@@ -90,7 +90,7 @@ void corrupt(const std::string& file_path, const std::string& column) {
   H5Fclose(file);
 }
 
-/// Of all declared tables but that of the processes, which tells of the very run.
+// Of all declared tables but that of the processes, which depends on the single run.
 std::vector<std::string> compared_columns() {
   std::vector<std::string> paths;
   for (const TableInfo& table : declared_tables())
@@ -133,7 +133,7 @@ TEST_F(DeclaredTables, ATableThatOneFileLacksIsADifference) {
   write_tables(path("b.h5"), std::vector<MessageRecord>(1));
   for (const bool turned : {false, true}) {
     const auto found = compare_result_files(path(turned ? "b.h5" : "a.h5"), path(turned ? "a.h5" : "b.h5"), 99);
-    EXPECT_EQ(found.size(), declared_tables().size() - 2);  // messages and what stands below /manifest
+    EXPECT_EQ(found.size(), declared_tables().size() - 2);  // messages and everything below /manifest
   }
 }
 
@@ -177,7 +177,7 @@ TEST_F(DeclaredTables, NamesAndSaltsAreUnique) {
   EXPECT_FALSE(seen.empty());
 }
 
-/// Lines of the tables of docs/reference/hdf5_schema.md that tell of columns.
+/// Lines of the tables of docs/reference/hdf5_schema.md that describe columns.
 std::vector<std::string> documented_columns() {
   std::vector<std::string> lines;
   std::ifstream in(of_source("docs/reference/hdf5_schema.md"));
@@ -199,7 +199,7 @@ TEST_F(DeclaredTables, AreDocumentedAsTheyAreDeclared) {
       declared.push_back(
           fmt::format("| `/{}/{}` | {} | {} | {} |", table.name, column.name, column.unit, to_text(column.type), text));
     }
-  // Whoever changes a declaration copies the line from here.
+  // After a change of a declaration, copy the line from here.
   const std::vector<std::string> documented = documented_columns();
   for (std::size_t i = 0; i < std::max(declared.size(), documented.size()); ++i)
     EXPECT_EQ(i < documented.size() ? documented[i] : "", i < declared.size() ? declared[i] : "");

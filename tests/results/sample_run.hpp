@@ -114,7 +114,7 @@ inline CollectivePart part(std::uint32_t collective, std::uint32_t rank) {
   return {collective, rank, 100 * collective + 10 * rank, 5000 + 100 * collective - rank, 2 + rank, 64 * (1 + rank)};
 }
 
-/// Who holds what: entity e of any kind is with process `holder(e)` of `processes`.
+/// The distribution of entities: entity e of any kind is with process `holder(e)` of `processes`.
 struct Deal {
   std::uint64_t salt = 0;
   std::uint32_t process = 0;

@@ -97,7 +97,7 @@ def errors(file, datasets, attributes):
             yield from dataset_errors(path, item, datasets)
     for path, (_, _, optional) in datasets.items():
         group = path.rsplit("/", 1)[0]
-        # What times were spent on is there as output.attribution says: all columns or none.
+        # The parts of times are there according to output.attribution: all columns or none.
         part = ("/part_" in path or path == "/messages/cause") and not any(other.startswith(f"{group}/part_") for other in items)
         if path not in items and not part and not (optional and group not in items):
             yield f"{path}: documented, not in the file"

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""The Python module weft_results gives what h5py finds in a file, exact sums and percentiles in blocks of any size, and
-says in one sentence what is wrong with a file that is none, cut off, damaged or of another format."""
+"""The Python module weft_results returns the values that h5py finds in a file, exact sums and percentiles in blocks of any
+size, and names the fault in one sentence if a file is none, cut off, damaged or of another format."""
 
 import json
 import pathlib
@@ -277,7 +277,7 @@ class Damaged(ProgramTest):
         make_file(self.path)
 
     def read_all(self, path):
-        """In a process of its own, for the HDF5 library may end it."""
+        """In a separate process, because the HDF5 library may end it."""
         return subprocess.run([sys.executable, "-B", "-c", READ_ALL, path], capture_output=True, text=True,
                               timeout=100, check=False)  # fmt: skip
 

@@ -60,8 +60,8 @@ TEST(DimensionOrder, LoadsOfATorus) {
   // Tornado in dimension 0, ceil(k/2) - 1 steps: each channel of the one direction carries 3.
   const auto tornado = [](std::uint32_t i) { return i / 8 * 8 + (i + 3) % 8; };
   EXPECT_NEAR(most_loaded(torus, permutation_loads(torus, *routing, tornado), "dimension 0"), 3, 1e-12);
-  // Bit complement: 2. Transpose: all of a row meet in one column, k/2 - 1 from either side and half of the one
-  // opposite. A neighbour exchange: 1.
+  // Bit complement: 2. Transpose: all flows of a row enter one column, k/2 - 1 from either side and half of the one
+  // opposite. Neighbour exchange: 1.
   const auto complement = [](std::uint32_t i) { return 63 - i; };
   EXPECT_NEAR(most_loaded(torus, permutation_loads(torus, *routing, complement), "dimension 0"), 2, 1e-12);
   const auto transpose = [](std::uint32_t i) { return i % 8 * 8 + i / 8; };

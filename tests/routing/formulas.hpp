@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the tests of routing by formula share: walks along all candidates, and loads of links.
+// Common code of the tests of routing by formula: walks along all candidates, and loads of links.
 #pragma once
 
 #include <functional>

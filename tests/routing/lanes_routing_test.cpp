@@ -258,7 +258,7 @@ TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
   }
 }
 
-// Every router reports its global ports to the other routers of its group, and no more.
+// Every router reports its global ports, and no others, to the other routers of its group.
 TEST_F(Dragonfly, RoutersReportTheirGlobalLinks) {
   const auto global = prepared_routing("dragonfly_ugal_g", topology);
   EXPECT_EQ(global->max_reported(), 2U);
@@ -275,7 +275,7 @@ TEST_F(Dragonfly, RoutersReportTheirGlobalLinks) {
   EXPECT_EQ(prepared_routing("dragonfly_ugal", topology)->max_reported(), 0U);
 }
 
-// A long queue at the other router with the global link makes the packet turn away, and one that is nobody's does not.
+// A long queue at the other router with the global link makes the packet turn away; queues off its path do not.
 TEST_F(Dragonfly, GlobalUgalSeesTheQueuesOfItsGroup) {
   const auto local = prepared_routing("dragonfly_ugal", topology);
   const auto global = prepared_routing("dragonfly_ugal_g", topology);

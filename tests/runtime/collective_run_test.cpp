@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collectives slice by slice: credits bound what is on its way, a step forwards and then frees its slot, connections
-// live on, communicators keep their order.
+// Collectives slice by slice: credits limit the slices in flight, a step forwards and then frees its slot, connections
+// are kept, communicators keep their order.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -107,8 +107,8 @@ TEST(credits, bound_what_waits_at_a_receiver_that_is_late) {
 }
 
 TEST(credits, come_back_for_every_slice) {
-  // The receiver is ready: a slot is free again when the slice has come and the credit has travelled. The first one
-  // meets an idle network; its ACK goes before its credit.
+  // The receiver is ready: a slot is free again when the slice and then the credit have arrived. The first one finds an
+  // idle network; its ACK precedes its credit.
   const Communicator both(0, 2);
   const Time ack = Time::from_ps(86 * 80);
   for (const std::uint32_t credits : {1U, 3U, 8U}) {
@@ -217,7 +217,7 @@ TEST(collective_run, channels_and_communicators_have_connections_of_their_own) {
   list->call(1, 0, {list->compute(1, us(10'000))});
   list->call(1, 1);
   Job job(2, std::move(list));
-  // The slices of the one lie at the receiver while those of the other come and are taken.
+  // The slices of the one wait at the receiver while those of the other arrive and are consumed.
   job.run_until(us(10'000));
   EXPECT_EQ(job.messages().size(), 2U * channels);
   EXPECT_LT(job.end(1, 2), us(10'000));

@@ -23,7 +23,7 @@ constexpr const char* dragonfly =
 constexpr const char* timers = "{timeout: 100 us, timeout_low: 50 us}";
 
 // Runs an incast and an all-to-all under 100 seeds, on links that lose packets and on those that fail. Everything must
-// be delivered. Returns what all runs lost and sent.
+// be delivered. Returns the numbers of packets that all runs lost and sent.
 CongestionTotals totals_of(const std::string& machine, const std::string& network, std::uint32_t hosts) {
   CongestionTotals sum;
   for (const char* faults : {lossy, failing})

@@ -69,7 +69,7 @@ TEST(lost_credits, come_when_the_timer_has_run_out) {
   EXPECT_EQ(job.messages()[1].issued, (delivered + Time::from_ms(10) + Time::from_ps(86 * 80) + control_packet).ps());
 }
 
-// A network that loses nothing carries one packet for each credit, as ever: slices, their ACKs and credits.
+// A network that loses nothing carries one packet for each credit: slices, their ACKs and credits.
 TEST(lost_credits, cost_nothing_where_none_are_lost) {
   for (const auto& [network, packets] : {std::pair{"{buffer: {size: 1 MiB}}", 3}, std::pair{"{}", 3},
                                          std::pair{"{loss: [{link: all, probability: 1e-9}]}", 4}}) {

@@ -145,7 +145,7 @@ TEST(matching, random_programs_against_the_rule) {
 }
 
 TEST(matching, another_size_than_expected_is_a_bug_of_the_workload) {
-  for (const std::int64_t wait : {0, 100}) {  // the message comes after the recv, and before it
+  for (const std::int64_t wait : {0, 100}) {  // the message arrives after the recv, and before it
     auto list = std::make_unique<ListWorkload>(2);
     list->send(0, 1, 1000, 7);
     list->recv(1, 0, 1001, 7, {list->compute(1, us(wait))});

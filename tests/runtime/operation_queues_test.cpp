@@ -55,7 +55,7 @@ TEST(operation_queues, a_stream_goes_by_the_program) {
   EXPECT_TRUE(next.empty());
 }
 
-// On streams of their own two collectives of one communicator run one after another, of two communicators at once.
+// On separate streams two collectives of one communicator run one after another, of two communicators at once.
 TEST(operation_queues, a_communicator_runs_one_collective_at_a_time) {
   const Communicator pair(0, 2);
   const Communicator all(1, 4);
@@ -80,7 +80,7 @@ TEST(operation_queues, a_communicator_runs_one_collective_at_a_time) {
   EXPECT_FALSE(queues.is_idle(1));
 }
 
-// A collective has its turn when both its stream and its communicator have come to it.
+// A collective starts when both its stream and its communicator have reached it.
 TEST(operation_queues, a_collective_waits_for_its_stream_and_its_communicator) {
   const Communicator pair(0, 2);
   OperationQueues queues;
@@ -107,7 +107,7 @@ TEST(operation_queues, a_free_stream_takes_the_smallest_operation_that_is_ready)
   const Operation other = compute(9, Stream::compute, 1);
   for (const Operation& operation : {early, middle, late, other}) queues.add(operation);
   EXPECT_TRUE(queues.is_taken_when_ready(late));
-  EXPECT_TRUE(queues.is_first(late));  // the program's order says nothing here
+  EXPECT_TRUE(queues.is_first(late));  // the program's order has no effect here
   EXPECT_EQ(queues.take_ready(), std::nullopt);
   queues.add_ready(late);
   EXPECT_EQ(queues.take_ready(), 7U);

@@ -19,8 +19,8 @@ std::unique_ptr<ListWorkload> busy_ranks(const Communicator& all) {
   return workload;
 }
 
-// Hosts of a star are alike: whichever the ranks are on, all happens at the same times. (Packets that come at the same
-// time are served in an order that depends on ports; a ring has none.)
+// Hosts of a star are equal: all events have the same times for any placement of the ranks. (Packets that come at the
+// same time are served in an order that depends on ports; a ring has none.)
 TEST(PlacementRun, HostsOfAStarAreAlike) {
   const Communicator all(0, 4);
   Job packed(6, busy_ranks(all));
@@ -64,7 +64,7 @@ TEST(PlacementRun, RanksOfOneHostShareItsPort) {
   alone.complete();
   both.complete();
   const Time frame = Time::from_ps(80 * (4096 + 82));
-  // Packets leave in turn: a b a b. The first flow ends one frame later than alone, the second two.
+  // Packets take turns: a b a b. The first flow ends one frame later than alone, the second two.
   EXPECT_EQ(both.end(1, 0), alone.end(1, 0) + frame);
   EXPECT_EQ(both.end(3, 0), alone.end(1, 0) + frame * 2);
   // But they compute on their own.
@@ -75,7 +75,7 @@ TEST(PlacementRun, RanksOfOneHostShareItsPort) {
 
 TEST(PlacementRun, CollectivesOfRanksOnTheSameHosts) {
   const Communicator even(0, 3, 0, 2);
-  const Communicator odd(0, 3, 1, 2);  // the same number: they never meet
+  const Communicator odd(0, 3, 1, 2);  // the same number: they never compete
   auto workload = std::make_unique<ListWorkload>(6);
   const std::uint32_t first = workload->define(even, CollectiveKind::all_reduce, Bytes(300'000));
   const std::uint32_t second = workload->define(odd, CollectiveKind::all_reduce, Bytes(150'000));

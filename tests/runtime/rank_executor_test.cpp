@@ -113,7 +113,7 @@ TEST(not_before, of_a_recv_leaves_the_message_waiting) {
   EXPECT_EQ(job.end(1, 1), us(30));
 }
 
-/// Computes 1 us every 10 us for ever, and counts how often it is asked.
+/// Computes 1 us every 10 us for ever, and counts the requests for operations.
 class Clockwork final : public RankProgram {
  public:
   explicit Clockwork(std::uint64_t& asked) : asked_(asked) {}
@@ -143,7 +143,8 @@ class ClockworkWorkload final : public Workload {
   std::uint64_t& asked_;
 };
 
-/// A thousand operations, at most `ahead` of them under way; says how many are asked for at most before one completes.
+// A thousand operations, at most `ahead` of them at a time; returns how many are requested at most before one
+// completes.
 class Endless final : public RankProgram {
  public:
   Endless(std::uint64_t& asked, std::size_t ahead) : asked_(asked), ahead_(ahead) {}

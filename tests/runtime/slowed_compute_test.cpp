@@ -15,7 +15,7 @@ using test::us;
 
 constexpr Time ps(std::int64_t time) { return Time::from_ps(time); }
 
-/// Asks at the times that it is told to, as a timer would; gives the end.
+/// Checks at the returned times, as a timer would; returns the end.
 Time end_of(SlowedCompute& compute, std::uint64_t operation, Time now) {
   for (Time left = compute.left(now, operation); left > Time(); left = compute.left(now, operation)) now += left;
   return now;
@@ -129,7 +129,7 @@ TEST(slowed_compute, in_a_run) {
     list->compute(0, us(500));
     list->send(0, 1, 1'000'000);
     list->recv(1, 0, 1'000'000);
-    list->compute(1, us(500));  // rank 1 has a recv under way, which slows nothing
+    list->compute(1, us(500));  // rank 1 has an open recv, which slows nothing
     Job job(2, std::make_unique<Slowed>(std::move(list), factor));
     job.complete();
     const std::int64_t sending = (job.end(0, 1) - job.start(0, 1)).ps();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tests of what is transferred while a rank computes nothing.
+// Tests of transfers while a rank computes nothing.
 #include "runtime/books/transfer_book.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who waits for what, in words: ranks that wait for each other, and every kind of operation half-way.
+// Descriptions of waits: ranks that wait for each other, and every kind of operation half-way.
 #include <cstdint>
 #include <memory>
 #include <string>

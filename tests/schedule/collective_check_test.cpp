@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The replay finds what is wrong, and nothing else, in hand-written collectives.
+// The replay finds all errors, and nothing else, in hand-written collectives.
 #include "schedule/collective/collective_check.hpp"
 
 #include <map>
@@ -158,8 +158,8 @@ Step with_buffers(Step step, Buffer source, Buffer target) {
 }
 
 TEST_F(Replay, ScratchMayBeOverwrittenAndOutputReadAgain) {
-  // Rank 0 collects three contributions in two pieces of scratch that meet, of which the second covers a part of the
-  // first one anew, and passes the result on.
+  // Rank 0 collects three contributions in two overlapping pieces of scratch, of which the second covers a part of the
+  // first one again, and passes the result on.
   constexpr Buffer in = Buffer::input;
   constexpr Buffer mid = Buffer::scratch;
   constexpr Buffer out = Buffer::output;

@@ -76,8 +76,8 @@ TEST(BlockTable, OffsetsAreSumsOfWhatLiesBefore) {
   EXPECT_EQ(pairs.total(), 10);
 }
 
-// What stands in a file is what would stand in memory, whoever asks, in whatever order. Ranks beside the sizes of a
-// line of the file (31 blocks), and more than TemporaryFile keeps in memory.
+// A file gives the same values as memory, for all ranks and any order of requests. Ranks beside the sizes of a line of
+// the file (31 blocks), and more than TemporaryFile keeps in memory.
 TEST(BlockTable, ManyPairsStandInAFileAndAreTheSame) {
   for (const std::uint32_t ranks : {BlockTable::ranks_in_memory + 1, 155U, 156U, 217U}) {
     std::vector<std::int64_t> bytes;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scripts/export_torch.py without PyTorch: a graph with the interface of torch.fx's nodes (op, target, args, kwargs,
-name, meta) stands in for what torch.export.export gives. It shows what the script makes of such nodes, not that PyTorch
-gives them."""
+"""scripts/export_torch.py without PyTorch: a graph with the interface of torch.fx's nodes (op, target, args, kwargs, name,
+meta) replaces the result of torch.export.export. It shows how the script handles such nodes, not that PyTorch returns
+them."""
 
 import importlib.machinery
 import pathlib
@@ -31,7 +31,7 @@ class Target:
 
 
 class Value:
-    """What a FakeTensor says of itself."""
+    """The properties of a FakeTensor."""
 
     def __init__(self, *shape, dtype="torch.bfloat16", size=2):
         self.shape, self.dtype, self.size = shape, dtype, size

@@ -3,8 +3,8 @@
 # Runs in: quick
 """Long headers of other libraries are reached from few of ours: each source that includes one of ours reads them, too.
 
-A header is reached if a header includes it, or includes one that does. What is allowed stands in REACHED, by room; less
-is always welcome."""
+A header is reached if a header includes it, or includes one that does. REACHED lists the allowed ones, by room; fewer are
+always welcome."""
 
 import collections
 import pathlib
@@ -25,7 +25,7 @@ REACHED = {
     "ns3": ["app", "engine", "fabric", "internet"],
     "pugixml.hpp": ["support"],
 }  # fmt: skip
-# Where it hurts the most: no more headers than that.
+# The most expensive libraries: at most these headers.
 MOST = {"boost": 4, "hdf5.h": 3, "mpi.h": 45}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The site of scripts/site: every page of docs/ stands in its navigation, no link is broken, and a broken one is told."""
+"""The site of scripts/site: every page of docs/ is in its navigation, no link is broken, and a broken one is reported."""
 
 # Runs in: full
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""Every source says under which licence it stands, in its first line, or in the second below `#!`."""
+"""Every source names its licence in its first line, or in the second below `#!`."""
 
 import pathlib
 import tempfile

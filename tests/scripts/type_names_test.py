@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ["src", "collectives", "topologies", "workloads"]
-# Definitions at the margin, which is in `namespace weft`. Members and inner namespaces stand for themselves.
+# Definitions at the margin, which is in `namespace weft`. Members and inner namespaces are not checked.
 KIND = r"^(?:struct|class|union|enum class|enum) +"
 ATTRIBUTES = r"(?:\[\[\w+\]\] +|alignas\([^)]*\) +)*"
 TYPE = re.compile(KIND + ATTRIBUTES + r"(\w+)(?: final)?\s*(?:$|\{|:[^:])", re.M)

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A clock that stands until it is moved.
+/// A clock that stands still until it is moved.
 struct HandClock {
   Progress::Clock::time_point time{};
   std::function<Progress::Clock::time_point()> reader() {
@@ -25,14 +25,14 @@ struct HandClock {
   }
 };
 
-/// What `work` writes to standard error when that is a file.
+/// The output of `work` to standard error when that is a file.
 std::string plain_output(const std::function<void()>& work) {
   testing::internal::CaptureStderr();
   work();
   return testing::internal::GetCapturedStderr();
 }
 
-/// What `work` writes to standard error when that is a terminal of 80 columns.
+/// The output of `work` to standard error when that is a terminal of 80 columns.
 std::string terminal_output(const std::function<void()>& work) {
   setenv("TERM", "xterm", 1);
   int controller = -1;

@@ -77,7 +77,7 @@ TEST(TemporaryFile, HasWhatWasAppendedOnDiskAndInMemory) {
 TEST(TemporaryFile, SaysWhichFolderTakesNothing) {
   const char* before = std::getenv("TMPDIR");
   const std::string kept = before != nullptr ? before : "";
-  setenv("TMPDIR", "/proc/self", 1);  // a folder in which nobody makes files
+  setenv("TMPDIR", "/proc/self", 1);  // a folder in which no one can create files
   TemporaryFile file;
   const std::vector<char> much(TemporaryFile::in_memory + 1);
   try {

@@ -26,7 +26,7 @@ const std::string link = ", link_rate: 400 Gb/s, link_delay: 1 us";
 
 std::string star(std::uint32_t hosts) { return fmt::format("kind: star, hosts: {}{}", hosts, link); }
 
-/// A star of its own, in a file that ends with the test.
+/// A separate star, in a file that is removed with the test.
 class MachineFile {
  public:
   explicit MachineFile(std::uint32_t hosts) { std::ofstream(path_) << "{" << star(hosts) << "}\n"; }
@@ -122,8 +122,8 @@ void expect_names(const Topology& topology) {
     EXPECT_TRUE(names.insert(topology.graph.name(NodeId(node))).second) << topology.graph.name(NodeId(node));
 }
 
-/// Whatever each switch chooses for each packet of a flow, the packet comes to its end, and nowhere twice: a search in
-/// depth that finds no node which is still being searched.
+// For any choice of each switch for each packet of a flow, the packet reaches its destination, and passes no node
+// twice: a depth-first search that finds no node which is still being searched.
 class Choices {
  public:
   Choices(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow)
@@ -148,7 +148,7 @@ class Choices {
   std::vector<State> state_;
 };
 
-/// From each host to each, but on large machines from some of them; and all nodes have names of their own.
+/// From each host to each, but on large machines from some of them; and all nodes have different names.
 void expect_ways(const Topology& topology) {
   expect_names(topology);
   constexpr std::uint32_t many = 40'000;  // pairs

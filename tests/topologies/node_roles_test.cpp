@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes are called by what they are for, and are found by these names and by the plain ones.
+// Nodes are named by their roles, and are found by these names and by the plain ones.
 #include "graph/machine/node_name.hpp"
 #include "tests/topologies/machine.hpp"
 

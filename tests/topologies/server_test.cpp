@@ -115,7 +115,7 @@ TEST(Servers, EveryWayEndsAndAvoidsOtherServers) {
                                       inside + ", wiring: rail, pxn: true}}",
                                   "{kind: leaf_spine, leaves: 4, hosts_per_leaf: 4, spines: 2" + links + ", server: {" +
                                       inside + ", ports_per_nic: 2, nics: 2, nic_of_gpu: [1, 0, 1, 0]}}"}) {
-    // A later key of the same map would be an error: the last machine says its own number of NICs.
+    // A later key of the same map would be an error: the last machine gives its own number of NICs.
     std::string yaml = text;
     const auto twice = yaml.find("nics: 2,");
     if (twice != std::string::npos) yaml.erase(yaml.find("nics: 4, "), 9);

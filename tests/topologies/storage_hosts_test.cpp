@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Storage hosts of any family: which they are, what is written out, and mistakes.
+// Storage hosts of any family: their numbers, the written machine, and errors.
 #include <sstream>
 
 #include "graph/topology/graph_export.hpp"

@@ -144,7 +144,7 @@ TEST(Torus, RatesPerDimensionAndOfTheHostLink) {
   for (std::uint32_t i = 0; i < topology.graph.link_count(); ++i) {
     const LinkProperties& link = topology.graph.link(LinkId(i));
     const std::string& name = topology.link_classes[topology.link_class[i]];
-    // The host link carries what the router's links do together: 2 x 100 + 200.
+    // The host link has the sum of the rates of the router's links: 2 x 100 + 200.
     EXPECT_EQ(link.rate, Bandwidth::from_gbps(name == "host" ? 400 : name == "dimension 0" ? 100 : 200));
     EXPECT_EQ(link.delay, Time::from_us(name == "host" ? 1 : name == "dimension 0" ? 3 : 2));
   }

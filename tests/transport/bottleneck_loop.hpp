@@ -62,7 +62,7 @@ class BottleneckLoop {
     account_queue(settings_.until.ps());
   }
 
-  /// Delivered payload as a share of what the port can carry while measured.
+  /// Delivered payload as a share of the port's capacity during the measurement.
   double share(std::size_t flow) const { return static_cast<double>(flows_[flow].delivered) / capacity(); }
   double utilisation() const {
     double sum = 0;

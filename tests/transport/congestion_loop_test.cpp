@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Every congestion control in one closed loop: 2 and 16 senders, started one after the other, come to fair shares of a
+// Every congestion control in one closed loop: 2 and 16 senders, started one after the other, reach fair shares of a
 // full port.
 #include <cstdio>
 #include <map>
@@ -11,7 +11,7 @@
 namespace weft::congestion_loop_test {
 namespace {
 
-/// How long an algorithm may take, and what it may leave unused.
+/// The time that an algorithm may take, and the capacity that it may leave unused.
 struct Case {
   std::string parameters;
   std::int64_t gbps;
@@ -58,7 +58,7 @@ void run(const std::string& name, const Case& c, int senders) {
   EXPECT_GE(loop.fairness(), c.min_fairness) << name;
 }
 
-// Those whose receivers pull have tests of their own: the loop has no receiver.
+// Those whose receivers pull have separate tests: the loop has no receiver.
 TEST(congestion_loop, every_algorithm_whose_sender_decides_has_a_case) {
   for (const std::string& name : CongestionControlRegistry::instance().names())
     EXPECT_EQ(cases().contains(name), name != "none" && !congestion_control(name)->services().pulls) << name;

@@ -17,7 +17,7 @@ const FlowPath path{Bandwidth::from_gbps(40), Time::from_us(8), Bytes(1000), Byt
 constexpr double line = 40e9;
 constexpr Time us = Time::from_us(1);
 
-/// A reaction point that sends nothing unless told, with its clock.
+/// A reaction point that sends only on request, with its clock.
 struct Point {
   explicit Point(const std::string& yaml) : control(congestion_control("dcqcn", yaml)->make(path)) {
     allowance = control->start(Time());
@@ -207,7 +207,7 @@ TEST(dcqcn, adapters_keep_the_target_through_a_burst_of_cnps) {
   for (int k = 0; k < 5; ++k) rate = point.cnp(k * 4 * us);
   EXPECT_EQ(point.allowance.next_timer, 16 * us + 300 * us);
   EXPECT_NEAR(point.timer(), (line + rate) / 2, 2);
-  // The next cut comes after an increase: its target is the rate before it.
+  // The next cut follows an increase: its target is the rate before it.
   const double before = point.rate();
   rate = point.cnp(400 * us);
   EXPECT_NEAR(point.timer(), (before + rate) / 2, 2);

@@ -79,7 +79,7 @@ TEST(dctcp, alpha_is_the_average_share_of_marked_bytes_and_cuts_once_per_window)
 
 TEST(dctcp, the_last_packet_before_a_cut_makes_no_second_one) {
   // RFC 3168, 6.1.2: at most one reaction per window of data. A cut with numbers up to 24 sent answers for all of them;
-  // the ACK of 24 says that 25 is expected, which is the first number that a second cut may be due to.
+  // the ACK of 24 says that 25 is expected, which is the first number that may cause a second cut.
   const auto control = congestion_control("dctcp", "{initial_window: 20 kB, initial_alpha: 1}")->make(path);
   control->start(Time());
   AckEvent ack;

@@ -110,7 +110,7 @@ TEST(ideal_time, a_short_last_packet_waits_behind_the_one_before_it) {
   // The second leaves the first link at 1.5 us and the second link after the first packet: 11 us + 5 us.
   const std::vector<PathLink> path{{Bandwidth::from_bps(80'000'000), Time()}, {Bandwidth::from_bps(8'000'000), Time()}};
   EXPECT_EQ(ideal_message_time(path, Bytes(8 + 3), Bytes(8), Bytes(2)), Time::from_us(16));
-  // The other way round it goes alone: 10 us + 5 us on the slow link, 0.5 us on the fast one.
+  // In the other direction it travels alone: 10 us + 5 us on the slow link, 0.5 us on the fast one.
   EXPECT_EQ(ideal_message_time({path[1], path[0]}, Bytes(8 + 3), Bytes(8), Bytes(2)), Time::from_ns(15'500));
 }
 

@@ -132,7 +132,7 @@ TEST(nscc, quick_adapt_sets_the_window_to_what_came_through) {
   sender.ack(10 * us, 50, true, 8000_B);
   sender.ack(20 * us, 50, true, 8000_B);
   EXPECT_EQ(sender.ack(25 * us, 50, true), 20'000);
-  // What was in flight then is ignored as far as it is marked.
+  // Marked packets that were in flight then are ignored.
   EXPECT_EQ(sender.ack(40 * us, 50, true), 20'000);
   EXPECT_EQ(sender.ack(50 * us, 50, true), 20'000);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the hot path relies on in its plain data: sizes, trivial copies, counts of packets, reuse of descriptors.
+// Properties of plain data on which the hot path relies: sizes, trivial copies, counts of packets, reuse of
+// descriptors.
 #include "transport/messages/packet.hpp"
 
 #include <cstdint>

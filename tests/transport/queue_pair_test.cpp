@@ -116,7 +116,7 @@ TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_nu
     }
   }
   EXPECT_FALSE(sender.ready());
-  // A later message goes on counting.
+  // A later message continues the count.
   sender.post(5_B);
   const Packet packet = sender.send();
   EXPECT_EQ(packet.psn, psn);

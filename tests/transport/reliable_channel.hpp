@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Both halves of a reliable connection and a network in memory that loses, reorders and doubles what it carries.
+// Both halves of a reliable connection and a network in memory that loses, reorders and doubles packets.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
   return rules;
 }
 
-/// A receiver that is told packet by packet.
+/// A receiver that gets packet by packet.
 struct Lone {
   explicit Lone(const RecoveryRules& recovery) : rules(recovery) {}
   ReliableReceiver::Answer come(std::uint32_t psn, int flags = 0, Time now = Time()) {
@@ -135,7 +135,7 @@ TEST(reliable_receiver, selective_repeat_keeps_what_comes_early) {
   Lone lone(rules_of(Recovery::selective_repeat, 4));
   lone.come(0);
   auto answer = lone.come(2, packet_last);
-  EXPECT_TRUE(answer.ack);  // tells of a gap at once
+  EXPECT_TRUE(answer.ack);  // reports a gap at once
   EXPECT_FALSE(answer.nack);
   EXPECT_EQ(answer.expected, 1U);
   EXPECT_EQ(answer.caused_by, 2U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The sending half of reliable connections: what is sent again and when, alone and over a network that loses, doubles
-// and reorders.
+// The sending half of reliable connections: which packets are sent again, and when, alone and over a network that
+// loses, doubles and reorders.
 #include <cmath>
 #include <cstdint>
 #include <tuple>
@@ -93,7 +93,7 @@ TEST_P(over_a_network, everything_arrives_once_and_in_order) {
     const auto sizes = some_sizes(seed, 120, 1500);
     ReliableChannel run(rules, channel);
     run.run(sizes);
-    // go_back_0 counts what it throws away a second time.
+    // go_back_0 counts discarded packets a second time.
     if (kind != Recovery::go_back_0) {
       EXPECT_EQ(run.acked, Bytes(sum(sizes))) << "seed " << seed;
     }
@@ -132,7 +132,7 @@ TEST_P(over_a_network, nothing_is_repeated_where_nothing_is_lost) {
   }
 }
 
-// A window below the ACK interval: the packet that closes it asks for its ACK.
+// A window below the ACK interval: the packet that closes it requests its ACK.
 TEST_P(over_a_network, a_small_window_does_not_wait_for_the_timer) {
   const auto [kind, interval] = GetParam();
   ChannelRules channel;
@@ -188,7 +188,7 @@ TEST(reliable_sender, go_back_n_starts_again_exactly_at_the_gap) {
 }
 
 // Nine NACKs of one packet: the sender goes back eight times, and then waits for its timer, which the last NACK that
-// counted has set. One that tells of progress counts again.
+// counted has set. One that reports progress counts again.
 TEST(reliable_sender, nacks_in_vain_are_left_to_the_timer) {
   Lone lone(rules_of(Recovery::go_back_n), 40, 40);
   lone.send(20);
@@ -337,7 +337,7 @@ TEST(reliable_sender, the_timer_is_short_with_few_packets_in_flight) {
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout_low);
   lone.send(1);
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout);
-  // Progress starts it anew; what brings none does not.
+  // Progress restarts it; ACKs without progress do not.
   lone.sender.on_ack(500_ps, 1, 0, lone.pool, lone.rules);
   EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout_low);
   lone.sender.on_ack(900_ps, 1, 0, lone.pool, lone.rules);

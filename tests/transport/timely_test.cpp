@@ -122,8 +122,8 @@ TEST(timely, patched_has_the_fixed_point_of_its_analysis) {
 }
 
 TEST(timely, original_keeps_the_round_trip_between_its_thresholds_from_fair_starts) {
-  // Algorithm 1 has no unique fixed point (Zhu et al. 2016): what it does keep is the port busy, and the
-  // queue below what T_high allows. Two flows that start alike stay alike.
+  // Algorithm 1 has no unique fixed point (Zhu et al. 2016): but it keeps the port busy, and the queue below the limit
+  // of T_high. Two flows that start equal stay equal.
   BottleneckLoop::Settings settings;
   settings.starts.assign(2, Time::from_us(1));
   settings.rate = Bandwidth::from_gbps(10);

@@ -46,7 +46,7 @@ static_assert(!std::convertible_to<Time, std::int64_t> && !std::convertible_to<B
 static_assert(!std::convertible_to<NodeId, LinkId> && !std::constructible_from<NodeId, LinkId>);
 static_assert(!Comparable<NodeId, Rank> && Comparable<NodeId, NodeId>);
 static_assert(!std::convertible_to<std::uint32_t, NodeId> && !Addable<NodeId, NodeId>);
-// They cost what the integer costs.
+// They cost as much as the integer.
 static_assert(sizeof(Time) == 8 && sizeof(Bytes) == 8 && sizeof(Bandwidth) == 8 && sizeof(NodeId) == 4);
 
 TEST(Quantities, ConstructorsScale) {

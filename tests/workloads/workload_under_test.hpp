@@ -35,7 +35,7 @@ inline WorkloadContext context_of(std::uint32_t hosts) {
   return context;
 }
 
-/// Reads the text of a `workload:` map that stands in "x.yaml" from line 1 on.
+/// Reads the text of a `workload:` map that is in "x.yaml" from line 1 on.
 inline std::unique_ptr<Workload> read_workload(const std::string& text, const WorkloadContext& context) {
   const Spec spec = Spec::parse(text, "x.yaml");
   return WorkloadRegistry::instance().find(spec.at("kind").text())->make()->read(spec, context);
@@ -90,7 +90,7 @@ inline std::vector<CollectiveCall> calls_of(const Workload& workload) {
   return calls;
 }
 
-/// A file that lives as long as this object, in a folder of its own.
+/// A file that exists as long as this object, in a separate folder.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::string& text) {

@@ -39,7 +39,7 @@ class FatTreeAssembler {
 
   Topology assemble() {
     add_nodes();
-    // The order of adding makes the port numbers: a node's links downwards come first, each tier in ascending order.
+    // The order of adding makes the port numbers: a node's links downwards are first, each tier in ascending order.
     for (std::uint32_t i = 0; i < hosts(); ++i) add(FatTreeLinkClass::host_link, i, edge(i / half_), host_link_);
     for (std::uint32_t i = 0; i < edges(); ++i)
       for (std::uint32_t a = 0; a < half_; ++a)

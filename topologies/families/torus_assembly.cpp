@@ -30,7 +30,7 @@ class TorusAssembler {
   std::size_t dimensions() const { return shape_->dims.size(); }
   NodeId router(std::uint32_t i) const { return NodeId(shape_->routers * shape_->hosts_per_router + i); }
 
-  /// Calls visit(lower, upper) for the neighbours in a dimension, where `upper` lies one step up from `lower`.
+  /// Calls visit(lower, upper) for the neighbours in a dimension, where `upper` is one step up from `lower`.
   void for_each_link(std::size_t d, const std::function<void(std::uint32_t, std::uint32_t)>& visit) const {
     const std::uint32_t k = shape_->dims[d];
     const bool wraps = shape_->wrap[d] && (k > 2 || (k == 2 && shape_->twisted(d)));

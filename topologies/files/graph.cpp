@@ -11,7 +11,7 @@ namespace {
 
 enum GraphLinkClass : std::uint8_t { graph_host_link, graph_switch_link };
 
-/// Rates and delays of links that do not say their own.
+/// Rates and delays of links without their own values.
 struct LinkDefaults {
   std::optional<Bandwidth> rate;
   std::optional<Time> delay;
@@ -58,7 +58,7 @@ class GraphLinksReader {
 
   Topology& topology_;
   LinkDefaults defaults_;
-  std::vector<std::string> line_of_host_;  ///< where the one link of each host stands, "" if none so far
+  std::vector<std::string> line_of_host_;  ///< the place of the one link of each host in the file, "" if none so far
 };
 
 class AnyGraph final : public TopologyBuilder {

@@ -89,7 +89,7 @@ class GraphmlReader {
     throw InputError(where, "an edge without delay_ps or delay (with a unit, such as 500 ns)");
   }
 
-  /// What does not say its kind is a host if it has one edge.
+  /// A node without a kind is a host if it has one edge.
   void guess_hosts() {
     std::map<std::uint32_t, std::uint32_t> degree;
     for (const auto& link : machine_.links) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Physical topologies of ASTRA-sim's ns-3 backend, of HPCC's simulator from which they come, and of SimAI.
+// Physical topologies of ASTRA-sim's ns-3 backend, of HPCC's simulator, their origin, and of SimAI.
 #include <sstream>
 
 #include <fmt/format.h>

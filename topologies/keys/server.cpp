@@ -67,14 +67,14 @@ class ServerReader {
   std::optional<Spec> find(const std::string& key) const {
     if (spec_.is_map()) {
       auto value = spec_.find(key);
-      if (behind_) behind_->find(key);  // asked for, and overruled
+      if (behind_) behind_->find(key);  // counts as read, and is overruled
       if (value) return value;
     }
     return behind_ ? behind_->find(key) : std::nullopt;
   }
   Spec at(const std::string& key) const {
     if (const auto value = find(key)) return *value;
-    return spec_.is_map() ? spec_.at(key) : behind_->at(key);  // says what is missing
+    return spec_.is_map() ? spec_.at(key) : behind_->at(key);  // names the missing key
   }
   LinkSpec link(const std::string& prefix) const {
     return {at(prefix + "_rate").bandwidth(), read_link_delay(at(prefix + "_delay"))};
@@ -172,7 +172,7 @@ class ServerReader {
             .error(fmt::format("NIC {} of {} has no GPU; leave it out, or name it in nic_of_gpu", nic, count));
   }
 
-  /// As fast as all links of the GPU together, unless it is said.
+  /// As fast as all links of the GPU together, unless its rate is given.
   void add_gpu_link() {
     std::vector<std::int64_t> rate(design_.gpus, 0);
     Time delay = Time::max();

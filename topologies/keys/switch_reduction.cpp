@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Switches that reduce and multicast: `switch_reduction:` beside the parameters of any family.
 //
-// A unit for reductions is a host on a link of its own to its switch: what members send to it and what it sends crosses
-// the same links as in the hardware, as packets; its own link represents the path to the arithmetic unit of the switch.
-// NVLink SHARP: NVIDIA H100 Tensor Core GPU Architecture (2022). InfiniBand SHARP: R. Graham et al., "Scalable
-// Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006.
+// A unit for reductions is a host on a separate link to its switch: the packets to and from the members cross the same
+// links as in the hardware; the separate link represents the path to the arithmetic unit of the switch. NVLink SHARP:
+// NVIDIA H100 Tensor Core GPU Architecture (2022). InfiniBand SHARP: R. Graham et al., "Scalable Hierarchical
+// Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Of a machine with units after its hosts; units have no role.
+/// Roles of a machine with units after its hosts; units have no role.
 class RolesWithUnits final : public NodeRoles {
  public:
   RolesWithUnits(std::shared_ptr<const Topology> machine, std::uint32_t units)
@@ -218,7 +218,7 @@ class SwitchReduction final : public TopologyExtension {
   }
 };
 
-// Extensions are made in the order of their names: servers come before.
+// Extensions are made in the order of their names: servers are first.
 const Registration<TopologyExtension, SwitchReduction> switch_reduction_registration(
     "switch_reduction", "switches that reduce and multicast");
 

@@ -25,7 +25,7 @@ class ChakraProgram : public RankProgram {
     if (shape) operation.call = std::make_shared<CollectiveCall>(trace_.call(trace_.call_id(*shape, number)));
     return true;
   }
-  // In the order of times it is read as far as its clock goes.
+  // In the order of times it is read up to its clock.
   bool in_order_of_time() const override { return trace_.options().in_time; }
   std::size_t read_ahead() const override { return trace_.options().in_time ? 0 : trace_.options().read_ahead; }
   bool takes_what_is_ready() const override { return trace_.options().as_astra_sim || trace_.options().ready_first; }
@@ -80,7 +80,7 @@ std::map<std::string, std::vector<std::uint32_t>> read_chakra_groups(const Spec&
 
 std::map<CollectiveKind, std::string> read_algorithms_of_kinds(const Spec& spec, const std::string& directory) {
   std::map<CollectiveKind, std::string> algorithms;
-  if (!spec.has("algorithm")) {  // what the ring cannot do
+  if (!spec.has("algorithm")) {  // collectives that the ring does not support
     for (const CollectiveKind kind : {CollectiveKind::all_to_all, CollectiveKind::gather, CollectiveKind::scatter})
       algorithms[kind] = "nccl_p2p";
     algorithms[CollectiveKind::barrier] = "double_binary_tree";

@@ -54,7 +54,7 @@ class JsonObjects {
     return byte;
   }
 
-  /// Goes to the brace of the next object. In a wrapper, the content after its list is ignored.
+  /// Moves to the brace of the next object. In a wrapper, the content after its list is ignored.
   bool find_object() {
     while (true) {
       const int byte = source_.peek();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the attributes of a Chakra node mean, and which files are Chakra's.
+// The meaning of a Chakra node's attributes, and the recognition of Chakra's files.
 #include "workloads/chakra/chakra_node.hpp"
 
 #include <algorithm>
@@ -120,8 +120,8 @@ void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& v
   }
 }
 
-// Field numbers are those of et_def.proto since version 0.0.4 (its comments); what was before, called "0.0.1" to
-// "0.0.3" in the metadata, has others. PyTorch's own traces, converted, say "1.0.1" and the like.
+// Field numbers are those of et_def.proto since version 0.0.4 (its comments); earlier schemas, called "0.0.1" to
+// "0.0.3" in the metadata, have others. PyTorch's own traces, converted, have "1.0.1" and the like.
 void require_schema(const std::string& schema, const std::string& file) {
   if (schema != "0.0.1" && schema != "0.0.2" && schema != "0.0.3") return;
   throw InputError({file, 0}, fmt::format("found Chakra's schema '{}', whose fields have other numbers; expected 0.0.4 "
@@ -145,7 +145,7 @@ std::unique_ptr<ChakraStream> open_chakra(ByteSource source) {
     first = skip_blanks();
     if (first == ']') return open_chakra_json(std::move(source));
   }
-  // A protobuf message of 123 bytes begins with the same byte as an object, and goes on with a field's number.
+  // A protobuf message of 123 bytes begins with the same byte as an object, and continues with a field's number.
   if (first != '{') return open_chakra_protobuf(std::move(source));
   ++at;
   const int second = skip_blanks();

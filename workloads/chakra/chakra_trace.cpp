@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What all files of a Chakra trace together have to agree on: process groups, collective calls, messages.
+// The properties on which all files of a Chakra trace have to agree: process groups, collective calls, messages.
 #include "workloads/chakra/chakra_trace.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace weft {
 namespace {
 
-/// Nodes of PyTorch traces before Chakra's converter had versions of its own have control dependencies that go round in
-/// cycles, because a caller waits for what it calls.
+/// PyTorch traces from the time before Chakra's converter had versions contain cycles of control dependencies, because
+/// a caller waits for its callees.
 bool has_sound_control(const std::string& schema) {
   return schema.empty() || schema.find("chakra") != std::string::npos || schema.starts_with("0.");
 }
@@ -109,7 +109,7 @@ void ChakraTrace::find_groups(RankFacts& facts) const {
   facts.listed.clear();
 }
 
-/// Of a rank whose file another process has read: this one reads it when it is to run it.
+/// If another process has read a rank's file, this process reads it when it has to run the rank.
 const ChakraTrace::RankFacts& ChakraTrace::facts(std::uint32_t rank) const {
   const auto known = facts_.find(rank);
   if (known != facts_.end()) return known->second;
@@ -247,7 +247,7 @@ void ChakraTrace::share_calls(const Spec& where, const WorkloadContext& context)
     }
 }
 
-/// What is counted of all files.
+/// The counts over all files.
 void ChakraTrace::share_counts() {
   if (sharing_->processes() == 1) return;
   Packer mine;
@@ -285,7 +285,7 @@ void ChakraTrace::estimate_calls() {
   }
 }
 
-/// Calls have the numbers that their nodes say, if these are all numbers there are.
+/// Calls have the numbers in their nodes, if these are all the numbers of calls.
 void ChakraTrace::number_calls(const Spec& where) {
   std::uint64_t first = 0;
   for (const auto& calls : calls_) {

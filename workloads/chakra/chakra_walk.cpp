@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the nodes of a Chakra trace are as operations of a rank.
+// Turns the nodes of a Chakra trace into operations of a rank.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -162,7 +162,7 @@ void ChakraTrace::Walk::translate_collective(const ChakraNode& node, Operation& 
   const Communicator& members = trace_.communicators_[*group];
   if (members.index_of(Rank(rank_)) == members.size())
     throw error(node, fmt::format("rank {} is no member of its process group '{}'", rank_, node.group));
-  // comm_size is what each rank brings in; weft counts all blocks of a gathering.
+  // comm_size is the contribution of each rank; weft counts all blocks of a gathering.
   const bool gathers = shape->kind == CollectiveKind::all_gather || shape->kind == CollectiveKind::gather;
   const auto size = static_cast<__int128>(node.comm_size.value_or(0)) * (gathers ? members.size() : 1);
   if (size > std::numeric_limits<std::int64_t>::max())
@@ -181,7 +181,8 @@ void ChakraTrace::Walk::choose_stream(const ChakraNode& node, Operation& operati
   const bool memory = node.type == ChakraType::memory_load || node.type == ChakraType::memory_store;
   const bool communicates = operation.kind != Operation::Kind::compute || node.type == ChakraType::collective;
   if (trace_.options_.as_astra_sim) {
-    // One at a time each: HardwareResource of ASTRA-sim. Any number of receives, and of what is in a custom algorithm.
+    // One at a time each: HardwareResource of ASTRA-sim. Any number of receives, and of operations in a custom
+    // algorithm.
     if (operation.kind == Operation::Kind::recv || node.stream.value_or(0) < 0) return;
     operation.stream = node.on_cpu    ? Stream::host
                        : memory       ? Stream::storage

@@ -50,7 +50,7 @@ void OpenMessages::pair_up(const Kind& kind, Open open) {
     open.senders.erase(sender);
     open.receivers.erase(receiver);
   };
-  // With other numbers of messages than the other one, some of a rank's come from or go to a third one.
+  // If the two ranks' numbers of messages differ, some of a rank's messages are from or for a third rank.
   for (bool more = true; std::exchange(more, false);) {
     for (const auto& [sender, count] : open.senders)
       if (const auto receiver = only_other(sender, open.receivers); receiver && open.receivers[*receiver] == count) {

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// What is drawn; kept apart from whatever else is drawn with the run's seed.
+// The kinds of draws; separate from all other draws with the run's seed.
 constexpr std::uint64_t jitter_draws = 0x6a69747465720001;
 constexpr std::uint64_t straggler_draws = 0x6a69747465720002;
 constexpr std::uint64_t spread_draws = 0x6a69747465720003;

@@ -20,7 +20,7 @@ double groups_of(const Kernel& kernel) {
       std::count_if(kernel.rows.begin(), kernel.rows.end(), [](std::int64_t rows) { return rows > 0; }));
 }
 
-/// Of all of them together.
+/// The rows of all of them together.
 double all_rows(const Kernel& kernel) {
   if (!kernel.rows.empty())
     return static_cast<double>(std::accumulate(kernel.rows.begin(), kernel.rows.end(), std::int64_t{0}));
@@ -44,8 +44,8 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows) {
   const double bytes = static_cast<double>(kernel.bytes);
   kernel.rows = std::move(rows);
   if (kernel.bytes == 0) return kernel;
-  // Forward an expert's weights are read however few its rows, and all else goes by rows; of a gradient of weights what
-  // is read goes by rows, and what is written does not.
+  // Forward an expert's weights are read however few its rows, and all else is proportional to rows; for a gradient of
+  // weights the reads are proportional to rows, the writes are not.
   const auto n = static_cast<double>(kernel.n), element = static_cast<double>(element_bytes(kernel.precision));
   const double by_rows = kernel.rows_inner
                              ? even_rows * (static_cast<double>(kernel.m) + n) * element
@@ -117,7 +117,7 @@ double slowed(const Device& device, const SharedWork& work, double seconds) {
   return work.slowing == 0 || lasts ? seconds : seconds * std::pow(1 + seconds / scale, work.slowing);
 }
 
-/// How far a tile goes along k in the mean, its beginning and end in it.
+/// The mean length of a tile along k, its beginning and end included.
 double inner_length(const GemmRates& rates, const Kernel& kernel, double parts) {
   const auto whole = [&](std::int64_t k) {
     const double length = static_cast<double>(k) / parts;

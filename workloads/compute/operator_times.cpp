@@ -165,7 +165,7 @@ std::optional<Time> MeasuredOperators::find(const Kernel& kernel) const {
 
 namespace {
 
-/// A grouped GEMM was measured with as many rows for each expert: its time goes with all rows together.
+/// A grouped GEMM was measured with as many rows for each expert: its time depends on the sum of all rows.
 Time time_by_rows(const Kernel& kernel, Time even) {
   if (kernel.rows.empty()) return even;
   const auto rows = static_cast<double>(std::accumulate(kernel.rows.begin(), kernel.rows.end(), std::int64_t{0}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // DeepSpeed's JSON and the arguments of the Hugging Face Trainer by themselves: on a server of 8 devices, with the
-// model whose config.json stands beside them.
+// model whose config.json is beside them.
 #include <filesystem>
 
 #include "schedule/program/configuration.hpp"
@@ -13,7 +13,7 @@ constexpr std::int64_t devices = 8;
 
 bool contains(const std::string& text, const std::string& word) { return text.find(word) != std::string::npos; }
 
-/// `key: 'file'`, and the model if it is there; without it the reader of the job says what to do.
+/// `key: 'file'`, and the model if it is there; without it the reader of the job prints the remedy.
 std::string job_of(const std::string& key, const std::string& path) {
   const std::filesystem::path file(path);
   std::string keys = key + ": '" + file.filename().string() + "'";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Megatron-LM's arguments by themselves: the fewest ranks that their plan of parallelism takes, unless they say more.
+// Megatron-LM's arguments by themselves: the fewest ranks that their plan of parallelism takes, unless they give a
+// number.
 #include <algorithm>
 #include <filesystem>
 

@@ -75,11 +75,11 @@ class DeepSpeedApplication {
       if (c_.has(key)) refuse_auto(c_, key, "nothing says how many sequences a step or a GPU works on");
       throw c_.error(batch, fmt::format("neither this nor {} is there; expected one of them", micro));
     }
-    // What the file leaves open follows: _set_batch_related_parameters of deepspeed/runtime/config.py.
+    // Derives the values that the file leaves open: _set_batch_related_parameters of deepspeed/runtime/config.py.
     if (!has_micro) d_.micro_batch = 0;
     if (!has_steps) d_.micro_batches = has_batch && has_micro ? 0 : 1;
   }
-  /// True if the file or the description says it.
+  /// True if the file or the description has it.
   bool read_batch(const char* field, std::int64_t& value, const char* key) {
     if (!c_.has(key) || is_auto(c_, key)) return said(field);
     count(field, value, c_, key);

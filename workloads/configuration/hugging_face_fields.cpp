@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fields of a config.json that say nothing about shapes.
+// Fields of a config.json that do not affect shapes.
 #include "workloads/configuration/hugging_face_fields.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ const std::set<std::string>& silent_fields() {
       // positions
       "n_ctx", "partial_rotary_factor", "position_embedding_type", "relative_attention_max_distance", "rope_interleave",
       "rope_parameters", "rope_scaling", "rope_theta",
-      // windows and layer kinds that other fields say as well
+      // windows and layer kinds that other fields give as well
       "layer_types", "max_window_layers", "sliding_window", "use_sliding_window",
       // routing
       "add_router_probs", "aux_loss_alpha", "ep_size", "expert_capacity", "n_group", "norm_topk_prob",
@@ -37,7 +37,7 @@ const std::set<std::string>& silent_fields() {
       "encoder_sparse_step", "decoder_sparse_step", "batch_prioritized_routing",
       // summaries of GPT-2
       "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
-      // what follows from other fields, or is for inference
+      // fields that follow from others, or are for inference
       "feed_forward_proj", "head_dim", "intermediate_size", "n_positions", "num_key_value_heads", "qk_head_dim",
       "out_features", "out_indices", "stage_names"};
   return fields;

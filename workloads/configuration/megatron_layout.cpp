@@ -14,7 +14,7 @@ namespace {
 std::optional<std::string> written_out(const std::string& layout) {
   constexpr std::size_t longest = 1U << 20U;
   std::string result;
-  std::string unit;  // what a repetition would repeat
+  std::string unit;  // the part that a repetition would repeat
   for (std::size_t at = 0; at < layout.size();) {
     const char c = layout[at];
     if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == ',') {

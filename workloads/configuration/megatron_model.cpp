@@ -165,7 +165,7 @@ class MegatronModelBuilder {
     return padded;
   }
 
-  /// pretrain_gpt.py asks for GPT2BPETokenizer unless another is named.
+  /// pretrain_gpt.py uses GPT2BPETokenizer unless another is named.
   std::int64_t vocabulary() const {
     const std::string type = o_.text_or("tokenizer-type", "GPT2BPETokenizer");
     const bool is_null = type == "NullTokenizer";  // has one more token, the end of a document
@@ -207,7 +207,7 @@ class MegatronModelBuilder {
     shape.rope_size = o_.count_or("qk-pos-emb-head-dim", 64);
     shape.head_size = o_.count_or("qk-head-dim", 128) + shape.rope_size;
     shape.value_size = o_.count_or("v-head-dim", 128);
-    static_cast<void>(o_.has("kv-channels"));  // latent attention has sizes of its own
+    static_cast<void>(o_.has("kv-channels"));  // latent attention has separate sizes
     require_width("qk-head-dim", shape.heads, shape.head_size);
     require_width("v-head-dim", shape.heads, shape.value_size);
   }

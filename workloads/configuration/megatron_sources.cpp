@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where options of Megatron-LM stand: in commands of shell scripts, in variables, and in YAML files.
+// Sources of Megatron-LM's options: commands of shell scripts, variables, and YAML files.
 #include <algorithm>
 #include <array>
 
@@ -76,7 +76,7 @@ class World {
     take(count(nodes) * count(each), options.where(nodes));
     return true;
   }
-  /// Only what the file itself sets: a variable of the surroundings belongs to another job.
+  /// Only variables that the file itself sets: one of the environment belongs to another job.
   std::int64_t variable(const std::string& name) {
     const auto at = variables_.values.find(name);
     if (at == variables_.values.end() || at->second.size() != 1 || at->second.front().line() == 0) return 0;
@@ -95,7 +95,7 @@ class World {
   SourceLine line_;
 };
 
-/// What only the launcher reads.
+/// Options that only the launcher reads.
 void ask_for_launcher_options(const MegatronOptions& options) {
   for (const char* name : {"nnodes", "nproc-per-node", "num-nodes", "num-gpus", "node-rank", "master-addr",
                            "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "max-restarts"})

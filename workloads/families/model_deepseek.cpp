@@ -38,7 +38,7 @@ class DeepSeek : public ModelFamily {
     shape.value_size = config.count("v_head_dim");
     require_width(config, "num_attention_heads", shape.heads, shape.head_size);
     require_width(config, "v_head_dim", shape.heads, shape.value_size);
-    // Latent attention shares one key over all heads; files say so with as many key-value heads as heads.
+    // Latent attention shares one key over all heads; files mark this with as many key-value heads as heads.
     static_cast<void>(config.has("num_key_value_heads"));
     return shape;
   }

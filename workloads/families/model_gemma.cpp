@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-/// Llama with heads of their own size, GeGLU, and logits tied to the embedding.
+/// Llama with a separate head size, GeGLU, and logits tied to the embedding.
 class Gemma : public ModelFamily {
  public:
   ModelConfig read(const JsonConfig& config) const override {

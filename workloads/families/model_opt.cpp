@@ -7,8 +7,8 @@
 namespace weft {
 namespace {
 
-/// GPT with ReLU and GEMMs of their own for queries, keys and values. The table of positions has two rows more than
-/// there are positions (OPTLearnedPositionalEmbedding of transformers).
+/// GPT with ReLU and separate GEMMs for queries, keys and values. The table of positions has two rows more than there
+/// are positions (OPTLearnedPositionalEmbedding of transformers).
 class Opt : public ModelFamily {
  public:
   ModelConfig read(const JsonConfig& config) const override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Model family `resnet`: He et al. 2015, arXiv:1512.03385, with the stride in the 3x3 convolutions as transformers and
-// torchvision have it.
+// Model family `resnet`: He et al. 2015, arXiv:1512.03385, with the stride in the 3x3 convolutions as in transformers
+// and torchvision.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ class Convolutions {
   BlockShape& block_;
 };
 
-/// The first convolution is a block of its own: an image is no table row.
+/// The first convolution is a separate block: an image is no table row.
 class ResNet : public ModelFamily {
  public:
   ModelConfig read(const JsonConfig& config) const override {
@@ -63,7 +63,7 @@ class ResNet : public ModelFamily {
     std::int64_t from, to;  ///< sides of images
   };
 
-  /// Side of what a convolution or pooling of stride 2, padded by half its kernel, makes.
+  /// Side of the output of a convolution or pooling of stride 2, padded by half its kernel.
   static std::int64_t halved(std::int64_t side) { return (side - 1) / 2 + 1; }
   static std::int64_t image_size(const JsonConfig& config) {
     return config.has("image_size") ? config.whole("image_size", 1, 16384) : 224;

@@ -5,7 +5,7 @@
 namespace weft {
 namespace {
 
-/// Version 1.0 has ReLU, 1.1 gated GELU (feed_forward_proj "gated-gelu") and logits of their own.
+/// Version 1.0 has ReLU, 1.1 gated GELU (feed_forward_proj "gated-gelu") and separate logits.
 class T5 : public ModelFamily {
  public:
   ModelConfig read(const JsonConfig& config) const override {

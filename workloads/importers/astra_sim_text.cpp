@@ -40,7 +40,7 @@ struct LayerSlot {
   const char* what = "";  ///< " forward"
   Time compute;
   std::int32_t call = -1;  ///< index in LayerPlan::calls, or none
-  bool blocks = true;      ///< what follows on the compute stream waits for it
+  bool blocks = true;      ///< the following operations on the compute stream wait for it
   Waits after;
   Waits previous;  ///< slots of the pass before
 };
@@ -194,7 +194,7 @@ class LayerWorkload : public Workload {
   std::string policy_;
 };
 
-/// What the experiment says of a file of layers.
+/// The experiment's keys for a file of layers.
 struct LayerOptions {
   bool simai = false;
   bool shards = false;  ///< an all-gather's bytes are those of one rank
@@ -293,7 +293,7 @@ class LayerPlanner {
     return slot;
   }
 
-  /// Of the slot that is added next.
+  /// Adds a call of the next slot.
   std::size_t add_call(const Layer& layer, const LayerCollective& collective) {
     const std::tuple key(collective.kind, collective.group, collective.bytes.count());
     const auto known = settled_.find(key);
@@ -382,7 +382,7 @@ class LayerPlanner {
   const Spec& where_;
   const WorkloadContext& context_;
   std::string file_;
-  std::string all_to_all_;  // its algorithm, if it has one of its own
+  std::string all_to_all_;  // its algorithm, if it has a separate one
   std::map<std::tuple<CollectiveKind, LayerGroup, std::int64_t>, std::uint32_t> settled_;
   LayerPlan plan_;
   std::int32_t blocker_ = -1;               // the slot for which the compute stream waits
@@ -433,7 +433,7 @@ class LayerReader : public WorkloadReader {
     if (const auto given = spec.find("ranks")) return require_ranks(*given, given->integer(), context);
     return table.all_ranks > 0 ? require_ranks(spec.at("file"), table.all_ranks, context) : context.hosts;
   }
-  /// All ranks for MODEL, none for DATA and MICRO; otherwise the file or the experiment has to say it.
+  /// All ranks for MODEL, none for DATA and MICRO; otherwise the file or the experiment has to give it.
   static std::uint32_t model_ranks(const Spec& spec, const LayerTable& table, std::uint32_t ranks) {
     const auto given = spec.find("model_ranks");
     if (given) return static_cast<std::uint32_t>(given->integer(1, ranks));

@@ -66,7 +66,7 @@ class GoalProgram : public RankProgram {
 
 class GoalWorkload : public Workload {
  public:
-  /// Goes through the ranks once, together with the other processes.
+  /// Reads the ranks once, together with the other processes.
   GoalWorkload(const std::string& path, std::size_t read_ahead, const SharedReading& sharing)
       : file_(open_goal([path] { return ByteSource(path); })), read_ahead_(read_ahead) {
     MessageLanes lanes;
@@ -150,7 +150,7 @@ class GoalWorkload : public Workload {
     }
   }
 
-  /// A rank with recvs of any source or tag has as many of all recvs as messages come.
+  /// A rank with recvs of any source or tag has as many recvs in all as messages arrive.
   void require_enough(const MessageLanes& lanes, const SharedReading::Block& block) const {
     std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> counts;  // rank -> sends to it, recvs
     for (const auto& [rank, count] : wild_)

@@ -244,7 +244,7 @@ class BinaryGoal final : public GoalFile {
     std::uint32_t node, before;
     auto operator<=>(const Wait&) const = default;
   };
-  /// Lists of dependents become lists of what a node waits for, on disk.
+  /// Lists of dependents become lists of dependencies, on disk.
   SortedRecords<Wait> waits_of(std::uint32_t rank) const {
     SortedRecords<Wait> waits;
     GoalNodes all = nodes(rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What both forms of GOAL schedules share.
+// The common parts of both forms of GOAL schedules.
 #include "workloads/importers/goal_file.hpp"
 
 namespace weft {

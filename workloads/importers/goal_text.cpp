@@ -46,7 +46,7 @@ class GoalTextReader {
     std::uint32_t line = 0;
   };
   Place place() const { return {source_.taken(), line_}; }
-  /// Goes on there, with this rank.
+  /// Continues there, with this rank.
   void go_to(const Place& place, std::uint32_t rank);
   /// A complaint about the statement that is being read.
   InputError error(const std::string& message) const {
@@ -94,7 +94,7 @@ int GoalTextReader::take() {
   return byte;
 }
 
-// Blanks, and with `lines` also ends of lines and comments, which stand where a statement begins.
+// Blanks, and with `lines` also ends of lines and comments, which are allowed where a statement begins.
 void GoalTextReader::skip_blanks(bool lines) {
   while (true) {
     const int byte = source_.peek();
@@ -375,7 +375,7 @@ class TextGoal final : public GoalFile {
   }
 
   GoalContent content_;
-  GoalTextReader reader_;                      // behind the ranks that have been asked for
+  GoalTextReader reader_;                      // after the requested ranks
   std::vector<GoalTextReader::Place> places_;  // [rank] of the word `rank`
   std::string name_;
   ConvertedGoals goals_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The dependencies of one rank of a GOAL text: three joins of sorted lists. Labels with the operations that have them,
-// by label; then both ends of each relation, by relation; then what each operation waits for, by operation.
+// by label; then both ends of each relation, by relation; then the dependencies of each operation, by operation.
 #include "workloads/importers/goal_waits.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::optional<GoalWaits::Unknown> GoalWaits::resolve() {
   return std::nullopt;
 }
 
-// The first definition of a label counts, if it stands above the relation.
+// The first definition of a label counts, if it is above the relation.
 std::optional<GoalWaits::Unknown> GoalWaits::find_operations() {
   std::optional<Unknown> unknown;
   Definition candidate{}, found{};

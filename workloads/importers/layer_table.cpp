@@ -159,7 +159,7 @@ class LayerTableReader {
     Layer layer;
     layer.name = words[0];
     layer.line = line_;
-    static_cast<void>(number(words[1], "the dependency"));  // nobody uses it
+    static_cast<void>(number(words[1], "the dependency"));  // no one uses it
     layer.forward = read_pass(words, 2, LayerGroup::model);
     layer.input_gradient = read_pass(words, 5, LayerGroup::model);
     layer.weight_gradient = read_pass(words, 8, LayerGroup::data);
@@ -185,7 +185,7 @@ class LayerTableReader {
     return pass;
   }
 
-  /// NAME, NAME_EP or NAME_DP_EP. BROADCAST stands in old files, and their programs pass over it.
+  /// NAME, NAME_EP or NAME_DP_EP. BROADCAST is in old files, and their programs skip it.
   std::optional<LayerCollective> read_collective(const std::string& word, LayerGroup usual) const {
     if (word == "NONE" || word == "BROADCAST") return std::nullopt;
     LayerCollective result;

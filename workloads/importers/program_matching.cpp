@@ -39,7 +39,7 @@ struct Complaint {
   std::string message;
 };
 
-/// Keeps the complaint that stands first in the file.
+/// Keeps the error whose place is first in the file.
 void keep_first(std::vector<Complaint>& first, Complaint complaint) {
   if (first.empty())
     first.push_back(std::move(complaint));

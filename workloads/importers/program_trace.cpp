@@ -139,7 +139,7 @@ class TraceReader {
     add(std::move(entry));
   }
 
-  /// The one key that says what the operation does, and those that go with it.
+  /// The one key that gives the operation's kind, and the keys that it allows.
   void read_what(const Spec& item, TraceOperation& entry) {
     std::vector<std::string> found;
     for (const auto& key : what_keys)
@@ -430,7 +430,7 @@ class TraceReader {
   double max_own_slowdown_ = 1;  // of its operations
   CollectiveSettings options_;
   std::map<std::string, CollectiveSettings> tunings_;
-  bool numbered_ = false;                              ///< collectives say their numbers
+  bool numbered_ = false;                              ///< collectives give their numbers
   std::map<std::uint32_t, std::uint32_t> call_index_;  ///< number -> position in Trace::calls
   std::unordered_set<std::uint64_t> taking_part_;      ///< number << 32 | rank
   std::vector<std::size_t> members_found_;             ///< of Trace::calls, if they are numbered

@@ -134,7 +134,7 @@ class JobsWorkload : public Workload {
   std::uint32_t ranks_ = 0;
   std::uint32_t calls_ = 0;
   Placement placement_;
-  mutable std::map<std::uint32_t, std::unique_ptr<Communicator>> communicators_;  // those that were asked for
+  mutable std::map<std::uint32_t, std::unique_ptr<Communicator>> communicators_;  // those requested so far
 };
 
 /// The program of a rank of one job, with peers, calls and times of the whole.
@@ -244,7 +244,7 @@ Job read_job(const Spec& spec, std::size_t number, const std::string& name, bool
   const std::vector<std::string> settings = read_settings(spec);
   spec.finish();
   if (ranks) context.hosts = require_ranks(*ranks, ranks->integer(), context);
-  // The first job is what it would be without the others.
+  // The first job has the same seed as without the others.
   if (number > 0) context.seed = random_bits(context.seed, job_entity, number);
   context.endless = job.info.background;
   context.ideal_time = time_alone(context.ideal_time, name, number, settings, left_out);
@@ -364,7 +364,7 @@ class JobsReader : public WorkloadReader {
     else
       place_each(specs, context, jobs);
     refuse_overlaps(specs, jobs, context);
-    // Those that stay are where and as they are among the others.
+    // The remaining jobs keep their places and seeds.
     std::erase_if(jobs, [&](const Job& job) { return !wanted.contains(job.info.name); });
     return make(list, std::move(jobs), every);
   }

@@ -280,7 +280,7 @@ class RecommendationReader final : public WorkloadReader {
       call.kind = CollectiveKind::all_to_all;
       call.algorithm = exchange ? read_algorithm(*exchange, context.directory) : "nccl_p2p";
     }
-    // Indices of 8 bytes go to the tables' ranks; vectors come back, and their gradients go.
+    // Indices of 8 bytes are sent to the tables' ranks; these return vectors, and get their gradients.
     set_blocks(calls[indices_call], job, job.pooling * 8, true);
     set_blocks(calls[vectors_call], job, job.dimension * job.element(), false);
     set_blocks(calls[gradients_call], job, job.dimension * job.element(), true);

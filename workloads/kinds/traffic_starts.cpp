@@ -157,7 +157,7 @@ std::uint64_t TrafficStarts::expected_count(double interval_ps) const {
 
 void TrafficStarts::require_range(Bytes wire_bytes, const Spec& workload) const {
   // The sum of many exponential gaps stays near its mean, and one gap below 38 means (-log of the smallest draw): half
-  // of the range of Time leaves room.
+  // of the range of Time is sufficient.
   constexpr double max_ps = 0x1p62 / 38;
   if (process_ == Process::times || process_ == Process::on_off || count_ == no_limit) return;
   if (interval_ps(wire_bytes) * static_cast<double>(count_) > max_ps)

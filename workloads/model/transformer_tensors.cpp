@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the families of transformers share: how fields become shapes, and which tensors their parts have.
+// Common code of the families of transformers: how fields become shapes, and which tensors their parts have.
 #include "workloads/model/transformer_tensors.hpp"
 
 #include <fmt/format.h>

@@ -28,7 +28,7 @@ std::vector<std::int64_t> in_proportion(std::int64_t whole, const std::vector<do
   return parts;
 }
 
-/// The same with at most `most` for each: what those that are full leave goes to the others.
+/// The same with at most `most` for each: the excess of full experts goes to the others.
 std::vector<std::int64_t> share_out(std::int64_t whole, std::vector<double> weights,
                                     const std::vector<std::int64_t>& most) {
   std::vector<std::int64_t> full(weights.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is trained, and how the work is shared out.
+// The trained model, and the division of the work.
 #include "workloads/parallel/training_description.hpp"
 
 namespace weft {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What follows from a training description, and what contradicts itself in it.
+// Derives values from a training description, and finds its contradictions.
 #include <algorithm>
 #include <numeric>
 
@@ -161,7 +161,7 @@ class Settling {
                       grouped(world), near_multiples(replica, world)));
     return world / replica;
   }
-  /// Nobody has said how many ranks there are: what the batches need, or the least that hold the experts.
+  /// If the number of ranks is not given: the number that the batches need, or the least that hold the experts.
   std::int64_t min_data() const {
     if (d_.global_batch != 0 && d_.micro_batches != 0 && d_.micro_batch != 0) {
       const std::int64_t share = d_.micro_batch * d_.micro_batches;

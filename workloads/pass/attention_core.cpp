@@ -26,8 +26,8 @@ Bytes AttentionCore::kv_bytes(const AttentionShape& a) const {
   return bytes_of(tokens_, kv_heads(a) * (a.head_size + a.value_size), element_);
 }
 
-// The kernel skips what a causal mask hides. Backward, the scores are computed again: five GEMMs for two (Dao et al.,
-// arXiv:2205.14135, algorithm 4).
+// The kernel skips the scores that a causal mask hides. Backward, the scores are computed again: five GEMMs for two
+// (Dao et al., arXiv:2205.14135, algorithm 4).
 Kernel AttentionCore::fused(const AttentionShape& a, const Extent& extent, bool backward) const {
   const double scores = (extent.causal ? 0.5 : 1) * static_cast<double>(extent.rows) *
                         static_cast<double>(extent.columns) * static_cast<double>(extent.heads);
@@ -124,12 +124,12 @@ void AttentionCore::gathered_ring(std::vector<Segment>& to, const AttentionShape
   to.back().beside = !how.waits;
   for (std::int64_t block = 0; block < c_; ++block) {
     to.push_back(gathered_block(a, block == 0, backward));
-    to.back().join = block == 1;  // needs what was gathered
+    to.back().join = block == 1;  // needs the gathered keys and values
     if (block > 0) {
       Work sums = unquantised();
       sums.small(KernelPlace::context_part, backward, units_of(a));
       to.push_back(sums.segment("sums of blocks"));
-      to.back().join = backward;  // adds to what came round
+      to.back().join = backward;  // adds to the gradients that arrived
     }
     if (!backward) continue;
     Segment rotation =

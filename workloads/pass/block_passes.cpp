@@ -47,10 +47,11 @@ class BlockBuilder : private PassBuilder {
     to.back().join = true;
   }
 
-  /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second GEMM
-  /// (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for keys, behind
-  /// attention, and for gates, or the only one of an MLP without; fused attention is kept. So is what tensor ranks have
-  /// summed and scattered, so that the GEMM before it is not needed again; what they gather is gathered again.
+  /// The kernels that torchtitan's selective checkpointing of operators computes again: all small kernels, and every
+  /// second GEMM (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for
+  /// keys, behind attention, and for gates, or the only one of an MLP without; fused attention is kept. So are the sums
+  /// that tensor ranks have scattered, so that the GEMM before is not needed again; gathered tensors are gathered
+  /// again.
   void build_operators_again(const BlockShape& block, std::vector<Segment>& to) const {
     attention_.operators_again(block.attention, to);
     Work middle(setup_);

@@ -56,7 +56,7 @@ KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
   return units;
 }
 
-// The units of the copies of tokens that come to the experts here, when they are spread evenly.
+// The units of the copies of tokens that arrive at the experts here, when they are spread evenly.
 KernelUnits MixturePasses::units_of_copies(const MlpShape& mlp, const FeedForward& inner) const {
   KernelUnits units = units_of_choices(mlp);
   unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
@@ -79,14 +79,14 @@ std::string MixturePasses::dispatch_precision() const {
   return d.dispatch_precision.empty() ? activation_precision(d) : d.dispatch_precision;
 }
 
-// Of gradients on their way to experts: as tokens if GEMMs have fp8, which takes gradients, too (DeepSeek-AI,
+// The precision of gradients on their way to experts: as tokens if GEMMs have fp8, also for gradients (DeepSeek-AI,
 // arXiv:2412.19437, 3.3.3).
 std::string MixturePasses::gradient_precision() const {
   const TrainingDescription& d = *setup_.description;
   return is_fp8(d.precision) ? dispatch_precision() : d.precision;
 }
 
-// Of the GEMMs of the router's backward pass: that of its scores, if the device has it.
+// The precision of the GEMMs of the router's backward pass: that of its scores, if the device has it.
 std::string MixturePasses::router_precision() const {
   const std::string& named = setup_.kernels().router_gradients;
   const bool has = !named.empty() && setup_.times->device().peak.contains(named);

@@ -119,7 +119,7 @@ void Work::small(const std::string& name, const SmallKernel& one, std::int64_t u
 
 namespace {
 
-/// Of fp32, for each 128 units and for each 128 x 128; the last ones may be a part.
+/// Scales in fp32, for each 128 units and for each 128 x 128; the last ones may be incomplete.
 Wide scale_bytes(const SmallKernel& small, std::int64_t units) {
   constexpr std::int64_t side = 128;
   const auto scales = [units](std::int64_t elements, std::int64_t each) {
@@ -158,7 +158,7 @@ void Work::add(const Kernel& kernel, const std::string& name, double flops) {
   const Time time = setup_.times->of(kernel);
   time_ += time;
   slowed_ += setup_.times->beside(kernel);
-  flops_ += kernel.flops;  // of GEMMs: those of small kernels are not what a model's FLOPs are counted by
+  flops_ += kernel.flops;  // of GEMMs: a model's FLOPs do not include those of small kernels
   kernels_.push_back({name, kernel, flops, time});
 }
 

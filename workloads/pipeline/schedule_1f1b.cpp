@@ -12,7 +12,7 @@ class OneForwardOneBackward : public OneChunkSchedule {
  public:
   std::unique_ptr<SlotStream> slots(const PipelineShape& shape, std::uint32_t rank) const override {
     const std::uint32_t m = shape.micro_batches;
-    const std::uint32_t ahead = std::min(m, shape.ranks - 1 - rank);  // until the first backward pass comes
+    const std::uint32_t ahead = std::min(m, shape.ranks - 1 - rank);  // until the first backward pass
     const PhaseStep forward{PipelineSlot::Pass::forward};
     const PhaseStep backward{PipelineSlot::Pass::backward};
     return std::make_unique<PhasedSlots>(

@@ -49,7 +49,7 @@ class DualPipe : public PipelineSchedule {
     using Pass = PipelineSlot::Pass;
     const std::uint32_t inward = std::min(rank, p - 1 - rank);  // from the nearer end of the pipeline
     const std::uint32_t outside = p / 2 - 1 - inward;           // from the middle
-    const std::uint32_t near = rank < p / 2 ? 0 : 1;            // direction that comes in by the nearer end
+    const std::uint32_t near = rank < p / 2 ? 0 : 1;            // direction that enters at the nearer end
     const std::uint32_t far = 1 - near;
     const auto together = [](std::uint32_t forward, std::uint32_t backward) {
       return std::vector<PhaseStep>{{Pass::forward, forward, true}, {Pass::backward, backward}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // ZB-H1 (Qi et al., arXiv:2401.10241, section 2.1): 1F1B with backward passes split in two. Rank r keeps r weight
-// gradients back, so that all ranks hold as much as the first does in 1F1B, and fills with them what would be idle at
-// the end.
+// gradients back, so that all ranks hold as much as the first does in 1F1B, and fills the idle time at the end with
+// them.
 #include <algorithm>
 
 #include "workloads/pipeline/one_chunk_schedule.hpp"

@@ -31,7 +31,7 @@ class Zbv : public PipelineSchedule {
     return std::make_unique<PhasedSlots>(phases(shape.ranks, m, rank),
                                          MicroBatchNumbers{{}, shape.micro_batches, false});
   }
-  /// For F = I = W only; what it is for other times is not known in closed form.
+  /// For F = I = W only; there is no closed form for other times.
   std::optional<double> idle_time(const PipelineShape&, const PipelineTimes&) const override { return std::nullopt; }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
     return count_activations(*this, shape, rank);
@@ -46,9 +46,9 @@ class Zbv : public PipelineSchedule {
     const PhaseStep i1{Pass::input_gradient, 1};
     const PhaseStep w0{Pass::weight_gradient, 0};
     const PhaseStep w1{Pass::weight_gradient, 1};
-    const std::uint32_t down = 2 * (p - r) - 1;  // until the first micro-batch comes back on its way up
+    const std::uint32_t down = 2 * (p - r) - 1;  // until the first micro-batch returns on its way up
     const std::uint32_t left = m - down - r;     // first passes of chunk 0 that remain for the steady state
-    const std::uint32_t steady = m - p;          // second passes of chunk 1 that remain for it and what follows
+    const std::uint32_t steady = m - p;          // second passes of chunk 1 that remain for it and the phases after it
     return {{down, {f0}},
             {r, {f1, f0}},
             {p - r, {f1, i1, w1}},

@@ -158,8 +158,8 @@ Bandwidth warps_rate(std::int64_t warps, const CollectiveKernel& kernel) {
   return Bandwidth::from_bps(warps * kernel.warp.bps());
 }
 
-/// How fast a thread block sends in pairs inside a server. What its warps store on the link is there at the same time:
-/// only what they take more than the link is left, whose own time is the network's.
+/// How fast a thread block sends in pairs inside a server. Its warps store on the link at the same time: only their
+/// time beyond the link's is left here, as the network counts the link's time.
 Bandwidth sending_rate(const CollectiveKernel& kernel, std::int64_t warps, Bandwidth of_link) {
   const Bandwidth rate = warps_rate(warps, kernel);
   if (kernel.receivers_read) return rate;
@@ -167,7 +167,7 @@ Bandwidth sending_rate(const CollectiveKernel& kernel, std::int64_t warps, Bandw
   return more > 0 ? Bandwidth::from_bps(static_cast<std::int64_t>(1 / more)) : Bandwidth();
 }
 
-/// Sends and receives with Simple. A receiver's warps copy each chunk from the buffer to where it belongs. What goes to
+/// Sends and receives with Simple. A receiver's warps copy each chunk from the buffer to its destination. Data for
 /// other servers is copied into a buffer that the NIC reads.
 void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandwidth of_link,
                CollectiveTuning& tuning) {
@@ -178,7 +178,7 @@ void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandw
   if (kernel.receivers_read) tuning.fetch_rate = of_link;
 }
 
-/// From the first step to the rates of each: what NCCL's kernel of this algorithm and protocol takes.
+/// From the first step to the rates of each: the times of NCCL's kernel of this algorithm and protocol.
 void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
   const std::uint32_t channels = std::max(1U, tuning.channels);
@@ -210,7 +210,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (pairs) use_warps(kernel, call, of_link, tuning);
 }
 
-/// What the way to other servers takes. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
+/// The times of the path to other servers. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
 void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
   const ChannelSpeeds& speeds = call.graph->speeds();

@@ -185,7 +185,7 @@ SustainedRates read_sustained(const Spec& map) {
   if (const auto grouped = map.find("grouped_fp8_block_gemms")) rates.grouped_blocks = read_gemms(*grouped);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
-      std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
+      std::string library = one.at("library").text();  // before read_attention() refuses all other keys
       rates.attention.emplace_back(std::move(library), read_attention(one));
     }
   if (const auto curves = map.find("memory_kernels")) {
@@ -288,7 +288,7 @@ Device read_device(const Spec& spec) {
   device.memory = spec.at("memory").bytes();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
-  // For readers, shown by `weft device NAME`: where the numbers hold, and what is assumed.
+  // For readers, shown by `weft device NAME`: where the numbers hold, and the assumptions.
   if (const auto lines = spec.find("validity"))
     for (const Spec& line : lines->items()) static_cast<void>(line.text());
   if (const auto value = spec.find("compute_slowdown_while_communicating"))

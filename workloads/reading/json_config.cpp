@@ -32,7 +32,7 @@ std::size_t end_of_string(const std::string& text, std::size_t quote) {
 }
 
 /// Line of a field of valid JSON by the keys that lead to it, or 0; of a repeated key the last, which is the one that
-/// counts. nlohmann-json keeps no places of values.
+/// counts. nlohmann-json stores no positions of values.
 int line_of_field(const std::string& text, const std::vector<std::string>& way) {
   std::vector<std::string> quoted;
   for (const std::string& key : way) quoted.push_back(json(key).dump());
@@ -86,7 +86,7 @@ JsonConfig JsonConfig::parse(const std::string& text, const std::string& name) {
   try {
     document->root = json::parse(text);
   } catch (const json::parse_error& failure) {
-    // byte counts from 1 and stands on the last character read.
+    // byte counts from 1 and is that of the last character read.
     throw InputError({name, line_at(text, failure.byte > 0 ? failure.byte - 1 : 0)},
                      fmt::format("not valid JSON: {}", failure.what()));
   } catch (const json::exception& failure) {

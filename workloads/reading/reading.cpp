@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What several workload readers share: ranks, options of collectives, files beside the experiment, volumes.
+// Common code of workload readers: ranks, options of collectives, files beside the experiment, volumes.
 #include "workloads/reading/reading.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
 
 namespace {
 
-/// What is known of the members' servers.
+/// The known facts about the members' servers.
 void attach_graph(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
   call.graph = context.channel_graphs(*call.communicator);
   if (!call.graph) return;
@@ -81,7 +81,7 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
   const std::string name = value.text();
   if (is_schedule_file(name)) {
     const std::string path = resolve_file(value, directory, "", "");
-    static_cast<void>(find_collective(path));  // complains about what stands in it
+    static_cast<void>(find_collective(path));  // reports errors in its content
     return path;
   }
   if (CollectiveRegistry::instance().find(name) == nullptr && find_selector(name) == nullptr) {
@@ -251,8 +251,8 @@ WorkloadEstimate estimate_call(const CollectiveCall& whole) {
   };
   const unsigned __int128 once = static_cast<unsigned __int128>(whole.size.count()) * (n - 1);
   estimate.bytes = saturated(call.kind == CollectiveKind::all_reduce ? 2 * once : once);
-  // In a ring all members send alike, but in a chain its end does not: the root sends in a broadcast, and is the one
-  // that does not in a reduce. In other patterns some members are asked.
+  // In a ring all members send the same, but in a chain its end does not send: the root sends in a broadcast, and is
+  // the one that does not in a reduce. In other patterns some members are sampled.
   const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
   if (call.algorithm == "ring") {
     const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;

@@ -55,9 +55,9 @@ class Reader {
   /// An open `if`, loop, case or group.
   struct Frame {
     std::string closed_by;
-    bool active = true;         ///< what stands here counts
+    bool active = true;         ///< this value counts
     std::optional<bool> taken;  ///< of an `if`: one of its branches has counted; nothing: not to be known
-    bool waits = false;         ///< of a function: its opening brace is still to come
+    bool waits = false;         ///< of a function: its opening brace is still expected
   };
 
   // Characters -------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Reader {
     command();
   }
 
-  /// NAME=value, NAME+=value, NAME=( ... ); several may stand in front of a command.
+  /// NAME=value, NAME+=value, NAME=( ... ); several may precede a command.
   bool assignment() {
     std::size_t end = at_;
     while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) != 0 || text_[end] == '_'))
@@ -233,7 +233,7 @@ class Reader {
     if (active()) script_.passed_over.push_back(fmt::format("{} (line {})", what, line));
   }
 
-  /// `export NAME=value`: options and bare names say nothing.
+  /// `export NAME=value`: options and bare names have no effect.
   void declaration() {
     for (;;) {
       skip_blanks();

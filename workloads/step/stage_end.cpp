@@ -61,7 +61,7 @@ bool StagePlanner::keeps_two_copies() const {
 
 void StagePlanner::clip() {
   if (!description_.clip_gradients) return;
-  // Each rank reads the gradients that it keeps; the sum goes over all ranks that keep other ones (Megatron-LM,
+  // Each rank reads the gradients that it keeps; the sum is over all ranks that keep other ones (Megatron-LM,
   // megatron/core/optimizer/clip_grads.py).
   const GroupKind group = plan_.sharding == Sharding::none ? GroupKind::model : GroupKind::world;
   const KernelCatalogue& kernels = setup_.pass.kernels();

@@ -28,7 +28,7 @@ void StagePlanner::gradients_to_host(std::int32_t reduced, Bytes whole, GroupKin
       transfer(Way::to_host, Bytes((whole.count() + ranks - 1) / ranks), "gradients to host", {reduced}));
 }
 
-// Adam goes through the memory of the host; new parameters come back, unless they stay there.
+// Adam reads and writes the memory of the host; new parameters are copied back, unless they stay there.
 void StagePlanner::step_optimizer_on_host() {
   if (!description_.overlap_offload)
     gradients_on_host_ = {transfer(Way::to_host, Bytes(kept_elements() * gradient_bytes_), "gradients to host",

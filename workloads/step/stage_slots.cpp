@@ -109,7 +109,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   const bool first =
       gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
   const std::int32_t position = add(operation, {walk.chain, gathered, launch(segment, operation)}, waits);
-  if (first) {  // a place for what it waits for of the step before: not known yet
+  if (first) {  // a place for its dependency on the step before: not known yet
     walk.chunk->waits[walk.part] = static_cast<std::uint32_t>(result_.after.size());
     result_.after.push_back(StagePlan::no_operation);
     ++result_.operations.back().after_count;
@@ -146,7 +146,7 @@ void StagePlanner::describe(const SlotWalk& walk, PlannedOperation& operation) c
 
 void StagePlanner::run_ring(SlotWalk& walk, const Segment& segment) {
   const std::int64_t ranks = plan_.context;
-  std::int32_t block = walk.chain;  // what makes the block available that is sent on next
+  std::int32_t block = walk.chain;  // the operation that provides the block that is sent next
   for (std::int64_t i = 0; i < ranks; ++i) {
     PlannedOperation operation;
     operation.what = segment.what;
@@ -261,7 +261,7 @@ void StagePlanner::exchange(const SlotWalk& walk, const std::optional<PlannedOpe
   if (!operation) return;
   std::vector<std::int32_t> after = walk.beside;
   after.push_back(walk.chain);
-  // As many micro-batches as stages are all sent forward before the first one comes back: nothing goes together.
+  // As many micro-batches as stages are all sent forward before the first one returns: no messages are sent together.
   const bool together = plan_.schedule == "interleaved" && setup_.shape.micro_batches > setup_.shape.ranks;
   if (together && walk.slot.pass == PipelineSlot::Pass::forward)
     held_message_ = HeldMessage{*operation, std::move(after)};

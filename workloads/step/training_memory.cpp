@@ -28,8 +28,8 @@ struct KeptBytes {
         attention_output(kept_or(d.attention_output_precision, is_fp8(d.precision) ? passed + read : passed)) {}
 
   double passed;  ///< from one operator to the next
-  /// What a GEMM has read: the same, or a copy in fp8, which is all that a norm or an activation function in front
-  /// of it leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
+  /// The input of a GEMM: the same, or a copy in fp8, which is all that a norm or an activation function in front of it
+  /// leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
   double read;  ///< scaled in blocks, with 4 B for each 128
   double activation_input;
   double attention_output;  ///< for its own backward pass, and that of the GEMM behind it
@@ -62,7 +62,7 @@ TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a
   return bytes;
 }
 
-/// What an activation function takes, of both GEMMs if there is a gate, and what it gives.
+/// The input of an activation function, of both GEMMs if there is a gate, and its output.
 double activation_function_bytes(const KeptBytes& kept, double width, bool gated, bool again) {
   return width * (kept.activation_input * (gated ? 2 : 1) + (again ? 0 : kept.read));
 }
@@ -72,10 +72,10 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   const RecomputedModules& again = d.recompute_modules;
   const double h = real(d.model.hidden);
   TokenBytes bytes;
-  // A router does not read fp8 (Megatron-LM, megatron/core/transformer/moe/shared_experts.py: what comes of the norm is
-  // kept for it, and shared experts do with that).
+  // A router does not read fp8 (Megatron-LM, megatron/core/transformer/moe/shared_experts.py: the output of the norm is
+  // kept for it, and shared experts use it, too).
   bytes.whole = around_gemms(d, kept.passed, mlp.mixture() ? kept.passed : kept.read);
-  if (mlp.mixture() ? again.mixture : again.mlp) return bytes;  // only what goes in
+  if (mlp.mixture() ? again.mixture : again.mlp) return bytes;  // only its input
   if (!mlp.mixture()) {
     bytes.shared = activation_function_bytes(kept, real(mlp.inner), mlp.gated, false);
     return bytes;
@@ -89,10 +89,10 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   return bytes;
 }
 
-/// What `context_kind: gathered_ring` has beside a block's activations while it computes attention: keys and values of
-/// all context ranks, gathered in both passes and freed (PyTorch, torch/distributed/tensor/experimental/_attention.py,
-/// _AllGatherRotater), and backward the sums of their gradients, one that goes on and one that comes
-/// (_AllToAllRotater).
+/// The memory of `context_kind: gathered_ring` beside a block's activations while it computes attention: keys and
+/// values of all context ranks, gathered in both passes and freed (PyTorch,
+/// torch/distributed/tensor/experimental/_attention.py, _AllGatherRotater), and backward the sums of their gradients,
+/// one that is sent and one that arrives (_AllToAllRotater).
 double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
   const TrainingDescription& d = *setup.description;
   const ParallelPlan& plan = d.parallel;
@@ -114,7 +114,7 @@ struct ChunkBytes {
   double sum() const { return blocks + ends; }
 };
 
-/// Of a block, if it is computed again or not.
+/// The kept bytes of a block, with and without recomputation.
 double kept_bytes(const PassSetup& setup, const BlockShape& block, bool again) {
   if (setup.description->recompute != Recompute::full || again) return block_activation_bytes(setup, block);
   TrainingDescription whole = *setup.description;
@@ -124,8 +124,8 @@ double kept_bytes(const PassSetup& setup, const BlockShape& block, bool again) {
   return block_activation_bytes(with, block);
 }
 
-/// What of a block is there only while its backward pass computes it again. Not the core of attention, whose scores
-/// Korthikanti et al. count nowhere either.
+/// The part of a block in memory only while its backward pass computes it again. Not the core of attention, whose
+/// scores Korthikanti et al. count nowhere either.
 double bytes_again(const PassSetup& setup, const BlockShape& block) {
   const double kept = kept_bytes(setup, block, true);
   if (setup.description->recompute == Recompute::full) return kept_bytes(setup, block, false);
@@ -152,7 +152,7 @@ double head_activation_bytes(const TrainingDescription& d) {
   return tokens_of_norms(d) * real(d.model.hidden) * 2 * real(activation_bytes(d)) + rows * classes * 4;
 }
 
-/// What a rank holds when it holds most, as its slots come and go. Slots that are worked on together end together.
+/// The peak memory of a rank over its slots. Slots that run together end together.
 ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t pipeline_rank,
                            const std::vector<ChunkBytes>& chunks) {
   std::vector<std::int64_t> held(chunks.size());
@@ -255,7 +255,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     if (plan.sharding < from) return held.sum() * bytes;
     return (shared_out(held.dense, dense_ranks) + shared_out(held.experts, expert_ranks)) * bytes;
   };
-  // Gathered; GEMMs of fp8 have copies of their own.
+  // Gathered; GEMMs of fp8 have separate copies.
   const std::int64_t element = d.parameter_precision == "fp8" ? 1 : activation_bytes(d);
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);

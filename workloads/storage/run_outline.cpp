@@ -24,7 +24,7 @@ class FailureTimes {
 
   Time next() {
     if (!plan_.mean) return at_ < plan_.times.size() ? plan_.times[at_++] : Time::max();
-    // Beyond what can be simulated no failure comes.
+    // No failure is drawn beyond the simulable time.
     const double gap = random_exponential(plan_.mean->seconds(), plan_.seed, failure_entity, at_++);
     constexpr double longest = 1e6;
     if (gap > longest || now_.seconds() > longest) return Time::max();
@@ -49,7 +49,7 @@ StepRun RunOutline::fresh(std::uint32_t step, bool first) const {
   run.step = run.number = step;
   run.saves = settings_.checkpoint_every > 0 && (step + 1) % settings_.checkpoint_every == 0;
   if (!settings_.prefetch) return run;
-  const std::uint64_t newest = std::uint64_t{step} + *settings_.prefetch;  // asked for by now
+  const std::uint64_t newest = std::uint64_t{step} + *settings_.prefetch;  // requested by now
   run.first_read = first ? step : static_cast<std::uint32_t>(std::min<std::uint64_t>(newest, settings_.steps));
   run.reads = static_cast<std::uint32_t>(std::min<std::uint64_t>(newest + 1, settings_.steps)) - run.first_read;
   return run;
@@ -65,7 +65,7 @@ class RunOutline::Clock {
   explicit Clock(const OutlineSettings& settings)
       : plan_(settings.failures), asynchronous_(settings.asynchronous), times_(plan_), failure_(times_.next()) {}
 
-  /// Works for so long, unless a failure comes first.
+  /// Works for so long, unless a failure is earlier.
   bool works(Time duration) {
     if (failure_ < now_ + duration) return false;
     now_ += duration;

@@ -25,7 +25,7 @@ class Round {
     operation.not_before = not_before;
     return add(std::move(operation));
   }
-  /// The device works; or nothing, if it takes no time. Gives what is to be waited for then.
+  /// The device works; or nothing, if it takes no time. Returns the operation to wait for.
   std::uint64_t serve(const StoragePlan& plan, Bytes piece, std::uint64_t after) {
     if (plan.service(piece) == Time()) return after;
     Operation operation;

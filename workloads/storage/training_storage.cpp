@@ -29,7 +29,7 @@ class TargetProgram : public RankProgram {
   std::size_t read_ahead() const override { return read_ahead_; }
 
  protected:
-  /// Whether the next round is one of reads; nothing at the end.
+  /// True if the next round is one of reads; nothing at the end.
   virtual std::optional<bool> next_round() = 0;
   virtual std::string_view what() const = 0;
 
@@ -224,7 +224,7 @@ std::uint64_t StorageUse::max_pieces() const {
   return most;
 }
 
-// A client that comes late must not keep the pieces of others from being taken, in as many rounds as may be under way.
+// A late client must not delay the pieces of others, in as many rounds as may be in progress.
 std::unique_ptr<RankProgram> data_target_program(const StorageUse& use, std::uint32_t target, std::uint64_t rounds,
                                                  std::uint32_t prefetch) {
   const std::uint64_t of_round = use.plan().clients_of(use.plan().clients + target) * (3 * use.max_pieces() + 1);

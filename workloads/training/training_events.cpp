@@ -66,7 +66,7 @@ std::optional<std::uint32_t> TrainingWorkload::data_client(Rank rank) const {
 }
 
 // Weights and the optimizer's state (Rajbhandari et al., arXiv:1910.02054, 3.1: 2 + 12 bytes per parameter of mixed
-// precision) of what the rank holds, shared out among all ranks that hold the same.
+// precision) of the parameters that the rank holds, divided among all ranks that hold the same.
 Bytes TrainingWorkload::checkpoint_bytes(std::uint32_t pipeline_rank) const {
   if (job_.events.checkpoints.size > Bytes(0)) return job_.events.checkpoints.size;
   const HeldParameters& held = held_[pipeline_rank];

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint64_t no_id = UINT64_MAX;
 
-/// A walk over the plan of the rank's stage, execution after execution. Data are requested before, checkpoints written
-/// after, and an execution that a failure breaks off is replaced by what it costs. What the next step must not overtake
-/// ends with an empty computation, for which its kernels wait in their stream.
+/// Iterates over the plan of the rank's stage, execution after execution. Data are requested before, checkpoints
+/// written after, and an execution that a failure interrupts is replaced by its cost. Work that the next step must not
+/// overtake ends with an empty computation, for which its kernels wait in their stream.
 class TrainingProgram final : public RankProgram {
  public:
   TrainingProgram(const TrainingWorkload& workload, Rank rank)
@@ -203,7 +203,7 @@ class TrainingProgram final : public RankProgram {
   std::uint64_t base_ = no_id;    // id of the plan's first operation in this execution
   std::uint64_t before_ = no_id;  // and in the one before
   std::deque<Operation> between_;
-  std::uint64_t last_ = no_id;                        // what ended the newest step, checkpoint or restart
+  std::uint64_t last_ = no_id;                        // the last operation of the newest step, checkpoint or restart
   std::uint64_t stored_ = no_id;                      // the newest checkpoint is complete
   std::map<std::uint32_t, std::uint64_t> data_here_;  // by step
 };

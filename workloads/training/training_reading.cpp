@@ -60,7 +60,7 @@ const std::map<std::string, std::string> abbreviated_parallelism = {
     {"tp", "tensor"},   {"pp", "pipeline"},       {"dp", "data"},           {"cp", "context"},        {"ep", "expert"},
     {"sp", "sequence"}, {"etp", "expert_tensor"}, {"vp", "virtual_stages"}, {"vpp", "virtual_stages"}};
 
-/// The same where they stand beside `parallelism` instead of in it.
+/// The same where they are beside `parallelism` instead of in it.
 std::map<std::string, std::string> misplaced_parallelism() {
   std::map<std::string, std::string> meant;
   for (const auto& [name, key] : abbreviated_parallelism) meant[name] = meant[key] = "parallelism: {" + key + ": ...}";
@@ -122,7 +122,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   map.finish(abbreviated_parallelism);
 }
 
-/// Formats that devices have and no device file: "did you mean 'fp8'" would not say why.
+/// Formats that devices have and no device file: "did you mean 'fp8'" would not give the reason.
 void refuse_unmeasured(const Spec& value) {
   static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
   if (!formats.contains(value.text())) return;
@@ -288,7 +288,7 @@ void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const W
         fmt::format("{} ranks to simulate, but the machine has {} hosts", simulated_ranks(job), context.hosts));
 }
 
-/// Files first, then the keys of the experiment, which replace what files say.
+/// Files first, then the keys of the experiment, which replace values of files.
 void read_configurations(const Spec& spec, const WorkloadContext& context, TrainingDescription& d) {
   const auto megatron = spec.find("megatron");
   const auto model = spec.find("model");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a training job says of itself: parameters, FLOPs, memory, the closed form of its pipeline's bubble.
+// The report of a training job: parameters, FLOPs, memory, the closed form of its pipeline's bubble.
 #include <algorithm>
 #include <utility>
 

@@ -134,9 +134,9 @@ const Communicator& TrainingWorkload::communicator(GroupKind kind, std::uint32_t
   return known->second;
 }
 
-// Of D ranks n are simulated: each of them sends and receives what it would among all. That is (D - 1)/D of the buffer
-// in an all-gather or reduce-scatter, and twice as much in an all-reduce, so that a buffer (D - 1)/D / ((n - 1)/n)
-// times as large makes n ranks do the same.
+// Of D ranks n are simulated: each of them sends and receives as much as among all. That is (D - 1)/D of the buffer in
+// an all-gather or reduce-scatter, and twice as much in an all-reduce, so that a buffer (D - 1)/D / ((n - 1)/n) times
+// as large makes n ranks do the same.
 Bytes TrainingWorkload::represented(const PlannedOperation& operation) const {
   const auto all = static_cast<unsigned __int128>(whole_.size(operation.group));
   const auto some = static_cast<unsigned __int128>(layout_.size(operation.group));
@@ -147,8 +147,8 @@ Bytes TrainingWorkload::represented(const PlannedOperation& operation) const {
 
 CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std::uint32_t group,
                                          std::uint32_t run) const {
-  // What a call is settled to depends on its kind, size and kind of group only: the first group stands for all, on
-  // every process.
+  // The choices for a call depend only on its kind, size and kind of group: the first group represents all, on every
+  // process.
   const auto key = std::pair(operation.group, std::pair(operation.collective, operation.size.count()));
   auto settled = settled_.find(key);
   if (settled == settled_.end()) {
@@ -161,7 +161,7 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
     fresh.where = job_.where;
     fresh.communicator = &communicator(operation.group, 0);
     const std::uint32_t ranks = layout_.size(operation.group);
-    if (goes_by_load(operation))  // for algorithms that cannot do it to say so
+    if (goes_by_load(operation))  // so that unsuitable algorithms report the error
       fresh.blocks = std::make_shared<BlockTable>(ranks, std::vector<std::int64_t>(std::size_t{ranks} * ranks));
     settle_(fresh);
     settled = settled_.emplace(key, fresh).first;
@@ -240,7 +240,7 @@ TrainingWorkload::Load TrainingWorkload::load_of(const PlannedOperation& operati
   const RoutedRow row = routed_row(job_.routing, one);
   const std::uint32_t index = layout_.index_of(GroupKind::expert, rank);
   const double load = static_cast<double>(row.copies[index] * one.ranks) / static_cast<double>(one.copies());
-  // All ranks send alike; those that share experts have the tokens of all of them.
+  // All ranks send the same; those that share experts have the tokens of all of them.
   const std::int64_t senders = std::int64_t{one.ranks} * job_.description.parallel.expert_tensor;
   const auto here = static_cast<std::ptrdiff_t>(one.experts / one.ranks);
   std::vector<std::int64_t> rows(row.experts.begin() + here * index, row.experts.begin() + here * (index + 1));

@@ -92,7 +92,7 @@ class Walk {
     position_ = schedule_.ranks[one.partner_rank].operations.empty() ? 0 : one.partner_position;
   }
 
-  /// To what the operation, which starts at time_, has waited for.
+  /// Moves to the operation for which this one, which starts at time_, has waited.
   bool go_back() {
     if (time_ == Time()) return false;
     const ScheduledRank& rank = schedule_.ranks[rank_];

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t max_kept_operations = 1'000'000;
 
-/// Whose operations are kept.
+/// The ranks whose operations are kept.
 std::vector<std::uint32_t> ranks_to_keep(const Workload& workload, bool all, const std::vector<std::uint32_t>& wanted) {
   std::vector<std::uint32_t> ranks;
   if (all) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What `weft topology` finds out about a machine.
+// The facts about a machine that `weft topology` prints.
 #include "app/analysis/topology_report.hpp"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace weft {
 namespace {
 
-/// Light takes 5 ns for a metre of fibre (refractive index 1.468: 4.9 ns) and copper is much the same, so that delays
-/// tell lengths. Passive copper reaches 3 m, multimode fibre 100 m (IEEE 802.3db).
+/// Light takes 5 ns for a metre of fibre (refractive index 1.468: 4.9 ns) and copper is much the same, so that lengths
+/// follow from delays. Passive copper reaches 3 m, multimode fibre 100 m (IEEE 802.3db).
 std::string length_class(Time delay) {
   const std::int64_t metres = (delay.ps() + 4999) / 5000;
   return metres <= 3 ? "up to 3 m" : metres <= 30 ? "up to 30 m" : metres <= 100 ? "up to 100 m" : "longer";

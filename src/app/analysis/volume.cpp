@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-// What one rank sends to one peer.
+// The traffic of one rank to one peer.
 struct PairVolume {
   double messages = 0;
   double packets = 0;
@@ -55,7 +55,7 @@ void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call
   }
 }
 
-// Of a rank; the first one of a communicator answers for the aggregators too.
+// Adds the messages of a rank; the first rank of a communicator also adds those of the aggregators.
 void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& experiment,
                     std::map<std::uint32_t, PeerVolumes>& of_rank) {
   const auto [call, times] = countable(whole);
@@ -67,14 +67,14 @@ void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& ex
     add_member(*algorithm, call, times, members + i, experiment, of_rank);
 }
 
-/// A rank, and for how many it stands.
+/// A rank, and the number of ranks that it represents.
 struct Representative {
   std::uint32_t rank = 0;
   double weight = 1;
 };
 
 std::vector<Representative> representatives(const Workload& workload) {
-  constexpr std::uint32_t few = 1024;  // ranks that are all walked
+  constexpr std::uint32_t few = 1024;  // ranks that are all visited
   constexpr std::uint32_t most = 256;  // of larger jobs, unless they have more kinds
   std::vector<Representative> chosen;
   const std::uint32_t ranks = workload.ranks(), kinds = workload.kind_count();
@@ -125,7 +125,7 @@ Volume expected_volume(const Experiment& experiment) {
   const auto chosen = representatives(*experiment.workload);
   if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
   for (const auto& [r, weight] : chosen) {
-    if (jobs[job_of_rank(jobs, r)].background) continue;  // nobody knows how much of it there will be
+    if (jobs[job_of_rank(jobs, r)].background) continue;  // its amount is not known in advance
     std::map<std::uint32_t, PeerVolumes> of_rank;
     PeerVolumes& peers = of_rank[r];
     Time compute;

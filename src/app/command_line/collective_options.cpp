@@ -101,7 +101,7 @@ class Values {
 
 Bytes bytes_of(const Values& values, const std::string& name) {
   const std::string text = values.text(name);
-  // As nccl-tests: 8, 64K, 1M, 1G, in powers of 1024; or with units as everywhere here.
+  // As in nccl-tests: 8, 64K, 1M, 1G, in powers of 1024; or with units as everywhere in weft.
   std::int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
@@ -155,7 +155,7 @@ void refuse_unknown_algorithm(const std::string& name) {
       fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-/// Of `weft perf --algorithm A,B,C`. Names of files are the experiment's to find.
+/// The list of `weft perf --algorithm A,B,C`. The experiment resolves names of files.
 std::vector<std::string> algorithms_of(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= text.size();) {

@@ -25,7 +25,7 @@ std::string text_of() {
 
 struct CommandHelp {
   const char* command;
-  std::vector<std::string> overview;  ///< lines, each with what one types and what it does
+  std::vector<std::string> overview;  ///< lines, each with an input and its effect
   std::string (*options)();           ///< nullptr: the command has none
 };
 

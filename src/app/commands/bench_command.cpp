@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// What one run, or the median of several, has shown.
+/// The result of one run, or the median of several.
 struct Case {
   std::string name;
   std::uint32_t hosts = 0;
@@ -105,7 +105,7 @@ struct Measurement {
   std::function<Case()> run;
 };
 
-/// All cases, those that are compared near each other; `unit`: what the amounts of traffic are multiples of.
+/// All cases, those that are compared near each other; `unit`: the amounts of traffic are multiples of it.
 std::vector<Measurement> plan(std::uint64_t unit, bool quick, ProcessGroup& group) {
   std::vector<Measurement> all;
   const auto alone = [&all](const std::string& name, const std::string& text, EngineChoice engine) {
@@ -180,7 +180,7 @@ Ratios ratios_of(const std::vector<Case>& cases, bool quick, int mpi_ranks) {
   return ratios;
 }
 
-// Of each ratio the median over the turns: what disturbs a machine for a while disturbs both of its sides.
+// The median of each ratio over the turns: a temporary disturbance of the machine affects both sides of a ratio.
 Ratios median_ratios(const std::vector<std::vector<Case>>& turns, bool quick, int mpi_ranks) {
   std::vector<Ratios> of_turn;
   for (const std::vector<Case>& cases : turns) of_turn.push_back(ratios_of(cases, quick, mpi_ranks));
@@ -193,7 +193,7 @@ Ratios median_ratios(const std::vector<std::vector<Case>>& turns, bool quick, in
   return medians;
 }
 
-// Of each case the run that took the median time.
+// For each case the run with the median time.
 std::vector<Case> median_cases(const std::vector<std::vector<Case>>& turns) {
   std::vector<Case> medians;
   for (std::size_t i = 0; i < turns.front().size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weft describe`: what would run, without running it.
+// `weft describe`: describes a run without running it.
 #include <algorithm>
 #include <iostream>
 #include <iterator>
@@ -67,8 +67,8 @@ void print_workload(const Experiment& experiment) {
   for (const auto& [name, value] : experiment.workload->description()) line(name, value);
 }
 
-// What a process needs whatever it simulates, and what is shared out among processes. Constants are from measured runs
-// (docs/concepts/performance.md, "Memory").
+// The memory that each process needs in any case, and the memory that is divided among processes. Constants are from
+// measured runs (docs/concepts/performance.md, "Memory").
 void print_memory(const Experiment& experiment, const Volume& volume) {
   const ClusterGraph& graph = experiment.topology->graph;
   constexpr double libraries = 40e6;        // MPI, HDF5, ns-3

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-/// Their programs have no end of their own.
+/// Their programs do not end by themselves.
 void refuse_endless(const Experiment& experiment) {
   for (const JobInfo& job : experiment.workload->jobs())
     if (job.background)

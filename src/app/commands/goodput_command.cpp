@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weft goodput`: what failures and checkpoints leave of a job's time.
+// `weft goodput`: the share of a job's time that failures and checkpoints leave.
 #include <charconv>
 #include <cmath>
 #include <iostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weft list`: what can be named in an experiment.
+// `weft list`: the names that an experiment can use.
 #include <iostream>
 
 #include <fmt/format.h>

@@ -127,7 +127,7 @@ std::string program_of(CollectiveKind kind) {
   return fmt::format("{}_perf", to_text(kind));
 }
 
-/// Of a log that does not say whose output it is: what was reduced was no collective that only copies, and the reverse.
+/// For a log that does not name its program: a row with a reduction is no collective that only copies, and the reverse.
 void check_operation(CollectiveKind kind, const MeasuredRow& row) {
   using K = CollectiveKind;
   const bool copies = kind == K::all_gather || kind == K::broadcast || kind == K::all_to_all;

@@ -86,7 +86,7 @@ class MeasuredTable {
     MeasuredRow row;
     row.place = place;
     row.bytes = whole_size(place, words[0]);
-    // What can only be done in place has nothing in the columns for out of place.
+    // Collectives that only work in place have no values in the columns for out of place.
     const bool only_in_place = times_.size() == 2 && words.size() == times_[1];
     if (!only_in_place && words.size() < columns_)
       throw InputError(place, fmt::format("{} columns found; expected {}, as the head says", words.size(), columns_));
@@ -111,7 +111,7 @@ int line_of(const std::string& text, std::size_t at) {
 
 using LogJson = nlohmann::json;
 
-/// What nccl-tests writes with -J. A row's line is that of its "size".
+/// The output of nccl-tests with -J. A row's line is that of its "size".
 class MeasuredJson {
  public:
   MeasuredJson(Measurements& result, const std::string& text) : result_(result), text_(text) {}

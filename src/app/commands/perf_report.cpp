@@ -94,7 +94,7 @@ std::string not_alike_text(const PerfSweep& sweep) {
       fmt::join(with, ", "), fmt::join(without, ", "));
 }
 
-/// Measured times that lie between the two of --range.
+/// Measured times between the two of --range.
 std::size_t within_range(const Comparison& comparison) {
   return static_cast<std::size_t>(
       std::count_if(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
@@ -255,7 +255,7 @@ std::string perf_json(const PerfReport& report) {
   return json.dump(2) + "\n";
 }
 
-// A row for each that was simulated; beside it what was measured, a column for each log.
+// A row for each simulated call; beside it the measured times, a column for each log.
 void write_perf_csv(const PerfReport& report) {
   std::ofstream file(report.options->csv);
   file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,channels,asked_for,best,log,"

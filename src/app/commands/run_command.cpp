@@ -65,7 +65,7 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
 
 using PcapTaps = std::vector<std::shared_ptr<PcapTap>>;
 
-// Of the ports that this process owns.
+// Taps of the ports that this process owns.
 PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
   PcapTaps taps;
   for (const PortName& name : experiment.output.pcap) {
@@ -80,7 +80,7 @@ PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, 
   return taps;
 }
 
-// Says which operations wait for what. Process by process, so that lines are in rank order and few.
+// Prints which operations wait, and for what. Process by process, so that lines are in rank order and few.
 void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   constexpr std::size_t most = 12;
   std::string text;
@@ -206,7 +206,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   return summary;
 }
 
-// The same; if a signal comes before there is anything to record, the file says no more than that.
+// The same; if a signal arrives before there is anything to record, the file records only the interruption.
 std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, const Experiment& experiment,
                                 const std::string& output) {
   Hdf5Recorder recorder(group.communicator(), output);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weft workload`: what a job computes, sends and needs, and how long a step takes without congestion.
+// `weft workload`: FLOPs, bytes and memory of a job, and the time of a step without congestion.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -76,7 +76,7 @@ Spec open_document(const CommandLine& line, const ExperimentFile& experiment) {
   return with_settings(spec ? *spec : Spec::load(line.experiment), line);
 }
 
-/// The experiment on the ideal network; what it says of results does not matter here.
+/// The experiment on the ideal network; its keys for results do not matter here.
 Experiment load_for_schedule(const CommandLine& line, const ExperimentFile& file) {
   Spec spec = open_document(line, file);
   spec.set("network.fidelity", "ideal");
@@ -85,7 +85,7 @@ Experiment load_for_schedule(const CommandLine& line, const ExperimentFile& file
   return read_experiment(spec, line.experiment, parent.empty() ? "." : parent.string());
 }
 
-/// Their programs have no end of their own.
+/// Their programs do not end by themselves.
 void refuse_background(const Experiment& experiment) {
   for (const JobInfo& job : experiment.workload->jobs())
     if (job.background)

@@ -151,7 +151,7 @@ class Ns3FatTree {
   std::uint32_t add_interface(const ns3::Ptr<ns3::NetDevice>& device, ns3::Ipv4Address local) {
     const auto ipv4 = device->GetNode()->GetObject<ns3::Ipv4>();
     const std::uint32_t interface = ipv4->AddInterface(device);
-    // A full mask adds no route of its own.
+    // A full mask adds no route.
     ipv4->AddAddress(interface, ns3::Ipv4InterfaceAddress(local, ns3::Ipv4Mask::GetOnes()));
     ipv4->SetUp(interface);
     device->TraceConnectWithoutContext("PhyRxEnd", ns3::MakeBoundCallback(&count_reception, &packet_hops_));

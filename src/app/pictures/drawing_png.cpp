@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Drawings as Portable Network Graphics: matplotlib draws what the SVG says.
+// Drawings as Portable Network Graphics: matplotlib draws the SVG.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-/// A folder that goes with this object.
+/// A folder that is removed with this object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

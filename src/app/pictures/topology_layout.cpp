@@ -19,7 +19,7 @@ Point on_circle(Point centre, double radius, double turn) {
   return {centre.x + radius * std::sin(tau * turn), centre.y - radius * std::cos(tau * turn)};
 }
 
-/// The first two dimensions lie in the plane, the third goes askew, further ones make copies beside each other.
+/// The first two dimensions are in the plane, the third is drawn obliquely, further ones make copies beside each other.
 Point grid_point(std::vector<std::uint32_t> dims, std::uint32_t number) {
   std::vector<double> x;
   std::vector<double> size;
@@ -69,7 +69,7 @@ std::vector<Point> routers_and_hosts(const ClusterGraph& graph, const RouterPoin
   return points;
 }
 
-/// Switches of one group around a point of their own; groups around the middle; hosts further out.
+/// Switches of one group around a common point; groups around the middle; hosts further out.
 Layout circle_of_groups(const ClusterGraph& graph) {
   std::map<std::uint32_t, std::vector<std::uint32_t>> members;
   for (std::uint32_t i = graph.host_count(); i < graph.node_count(); ++i)

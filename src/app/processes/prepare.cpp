@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-/// The process that has failed with the lowest part, or the first of them, says with which code all end.
+/// The process that has failed with the lowest part, or the first of them, determines the exit code of all.
 void agree(ProcessGroup& group, int code, const std::string& message, std::uint32_t part = 0) {
   const std::int64_t mine = std::int64_t{part} * group.size() + group.rank();
   const std::int64_t first = group.minimum(code == exit_done ? INT64_MAX : mine);

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// What travels beside the owners.
+// The data sent beside the owners.
 struct PartitionFacts {
   std::uint32_t cut_links = 0;
   double balance = 1;
@@ -21,7 +21,7 @@ struct PartitionFacts {
 Partition shared_partition(const ProcessGroup& group, const Topology& topology, const std::string& method,
                            Bytes min_frame, std::uint64_t seed) {
   const auto parts = static_cast<std::uint32_t>(group.size());
-  // More parts than an owner's number can tell apart are refused there, by every process alike.
+  // More parts than an owner's number can represent are refused there, by every process.
   constexpr std::uint32_t max_parts = std::numeric_limits<decltype(Partition::owner)::value_type>::max();
   if (parts == 1 || parts > max_parts) return make_partition(topology, parts, method, min_frame, seed);
   const MPI_Comm comm = group.communicator();

@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-// A packet that comes early, or an acknowledgement that comes late, looks like a loss to a sender. The time of such a
-// run is that of its recovery and says nothing about the network.
+// An early packet, or a late acknowledgement, looks like a loss to a sender. The time of such a run is that of its
+// recovery and does not describe the network.
 std::string needless_repeats(const Experiment& experiment, const CongestionTotals& totals) {
   const RecoveryRules& rules = experiment.network.recovery;
   const std::string what = fmt::format("{} packets were sent again though none was lost", totals.repeated);

@@ -27,7 +27,7 @@ std::vector<std::uint32_t> accelerators_of(const ServerChannels& server, const S
   return result;
 }
 
-/// Calls visit(channel, server, what the channel is there).
+/// Calls visit(channel, server, the channel's part in this server).
 template <class Visit>
 void for_each_channel(const ChannelGraph& graph, bool rings, Visit visit) {
   for (std::uint32_t channel = 0; channel < graph.found(); ++channel)

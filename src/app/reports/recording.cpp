@@ -79,7 +79,7 @@ std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end
   return rows;
 }
 
-/// As files tell it: -1 is unlimited.
+/// As in files: -1 is unlimited.
 std::int64_t window_of(Bytes window) { return window == Bytes::max() ? -1 : window.count(); }
 
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
@@ -142,7 +142,7 @@ CollectiveDirectory collective_directory(const Workload& workload) {
 
 namespace {
 
-/// What each counted table adds to a run's fingerprint: a table that is declared to count has to stand here.
+/// What each counted table adds to a run's fingerprint: a table that is declared to count has to be listed here.
 class FingerprintParts {
  public:
   FingerprintParts(const Experiment& experiment, Simulation& simulation, const RunFacts& facts)
@@ -159,7 +159,7 @@ class FingerprintParts {
  private:
   template <class Row>
   std::uint64_t sum_of_table() {
-    // Of a collective, its parts count: what they add up to is of no single process.
+    // For collectives the parts are counted: their sums belong to no single process.
     if constexpr (std::is_same_v<Row, CollectiveResult>)
       return part(std::type_identity<CollectivePart>());
     else if constexpr (Counted<Row>)
@@ -233,7 +233,7 @@ void Recording::append_series(std::vector<Sample> taken, Time interval, ToRows&&
 // Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
 // event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
-  if (simulation_.group().sum(interrupted() ? 1 : 0) > 0) return;  // write_rest() comes next, and has little time
+  if (simulation_.group().sum(interrupted() ? 1 : 0) > 0) return;  // write_rest() follows, and has little time
   ++portions_;
   const OutputOptions& output = experiment_.output;
   if (output.messages.every > 0)

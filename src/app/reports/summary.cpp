@@ -46,8 +46,8 @@ std::string congestion_text(const CongestionTotals& totals) {
   return text;
 }
 
-// A line for calls that are alike, so that a training step with hundreds of buckets stays readable; those first that
-// have taken most time.
+// One line for equal calls, so that a training step with hundreds of buckets stays readable; the calls with the most
+// time are first.
 std::string collective_lines(const Summary& summary) {
   constexpr std::size_t most = 32;
   if (summary.call_groups.empty()) return "";
@@ -73,7 +73,7 @@ std::string collective_lines(const Summary& summary) {
   return text;
 }
 
-// Of all ranks, in ps; empty if times were not split.
+// The parts of all ranks, in ps; empty if times were not split.
 nlohmann::ordered_json parts_json(const JobRecord& row) {
   nlohmann::ordered_json parts = nlohmann::ordered_json::object();
   for (std::size_t part = 0; part < time_part_count && row.parts.total() > 0; ++part)

@@ -106,7 +106,7 @@ class CollectiveTransfers {
         if (call >= first && call < first + times.size()) add(call, times[call - first], rank.rank, start, end_);
   }
 
-  /// Of each rank of `ranks`, after the last add(). `undecided`: what has been taken of theirs before, sorted.
+  /// The exposed time of each rank of `ranks`, after the last add(). `undecided`: their spans taken before, sorted.
   std::vector<std::int64_t> exposed(const SortedRecords<RankSpan>& undecided) {
     transferring_.sort();
     SpansByRank transferring(transferring_), taken(undecided);

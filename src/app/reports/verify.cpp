@@ -32,7 +32,7 @@ std::uint64_t simulate_reference(const Experiment& experiment, const std::string
   Recording recording(recorder, experiment, simulation);
   const RunFacts facts =
       simulation.run([](Time) { return interrupted() ? Simulation::Look::stop : Simulation::Look::go_on; });
-  if (facts.interrupted) throw Interrupted();  // the results stand
+  if (facts.interrupted) throw Interrupted();  // the results remain valid
   WEFT_EXPECT(facts.cut_short || simulation.unfinished_ranks() == 0, "the reference leaves {} ranks unfinished",
               simulation.unfinished_ranks());
   const std::uint64_t fingerprint = recording.write_rest(facts);

@@ -13,7 +13,7 @@ namespace {
 
 using Waits = std::map<Waiter, std::vector<const RankWait*>>;
 
-/// What keeps the awaited one of `wait` waiting: if it takes part in the same collective, only what it waits for there.
+/// The waits of the awaited one of `wait`: if it is in the same collective, only its waits there.
 std::vector<const RankWait*> behind(const RankWait& wait, const Waits& waits) {
   const auto found = waits.find(wait.awaited);
   if (found == waits.end()) return {};

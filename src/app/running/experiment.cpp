@@ -262,7 +262,7 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     if (transform) experiment.placement = moved(experiment.placement, workload.ranks(), *transform);
   };
   if (const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine.shape)) {
-    // Where ranks are is known when they have been counted; what their collectives do, when it is known where they are.
+    // The places of ranks follow from their number, and the steps of their collectives from their places.
     WorkloadContext counting = context;
     counting.ideal_time = [](const auto&) { return Time::from_ps(1); };
     read(counting);
@@ -283,7 +283,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.path = path;
   experiment.text = spec.verbatim();
   experiment.effective_text = spec.dump();
-  // All keys are looked at before the first is judged, so that a misspelt one is found by finish() and not as a missing
+  // All keys are read before the first is checked, so that a misspelt one is found by finish() and not as a missing
   // one.
   const auto topology = spec.find("topology");
   const auto network = spec.find("network");

@@ -28,9 +28,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 /// Processor time of this process.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Under ns-3's own engine nothing looks up between epochs: an event does, as long as there are others and the network
-// has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
-// more and more rarely.
+// Under ns-3's own engine there is no check between epochs: an event checks, as long as there are others and the
+// network has work. Connections of ns-3's stack end minutes after their last packet. While nothing happens, the checks
+// become rarer.
 struct Poll {
   const Simulation::Looker& look;
   const HostNetwork& network;
@@ -91,10 +91,10 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
   const double before = processor_seconds();
   partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.min_wire(),
                                 experiment.seed);
-  // Its messages tell their senders of each other at once, which no epoch between processes would allow.
+  // Its messages inform their senders of each other at once, which epochs between processes would not allow.
   if (experiment.network.fidelity == Fidelity::loggp)
     partition_ = partition_of_one(*experiment.topology, group_.size());
-  // The engine comes first: ns-3 must know it before anything is scheduled.
+  // The engine is first: ns-3 must know it before anything is scheduled.
   if (engine == EngineChoice::weft)
     use_parallel_simulator(group_);
   else
@@ -179,7 +179,7 @@ RunFacts Simulation::run(const Looker& look) {
   if (engine != nullptr) engine->attach(network_.get());
   facts.build_seconds += seconds_since(attaching);
   const auto start = Clock::now();
-  // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
+  // Before anything else is scheduled, so that under ns-3's engine too it is the first event of its time.
   if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
   if (engine_ == EngineChoice::weft)
     run_epochs(look, facts);
@@ -191,7 +191,7 @@ RunFacts Simulation::run(const Looker& look) {
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
   if (facts.interrupted) interruption_noticed();
   const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
-  // Of all processes: one that is idle alone may only be waiting for another.
+  // Checked on all processes: one that is idle alone may only be waiting for another.
   if (idle && !facts.interrupted && fabric_ != nullptr && group_.sum(fabric_->deadlocks().packets_wait() ? 1 : 0) > 0)
     refuse_deadlock(Time::max());
   facts.outlived = facts.outlived && !idle;
@@ -245,10 +245,10 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   }
 }
 
-// Background jobs end with the others, and a run in which everything is lost does not go on. All processes stop at the
-// same times to see whether that is so: whatever the number of processes and their epochs, the same has happened
-// everywhere then. The times are 1 ps before round ones, since under ns3's own engine events of the very time, which
-// round ones in the input lead to, may come first.
+// Background jobs end with the others, and a run in which everything is lost does not continue. All processes stop at
+// the same times to check this: for any number of processes and any epochs, the same events have happened everywhere
+// then. The times are 1 ps before round ones, since round times in the input lead to events at round times, and under
+// ns3's own engine those may run before the check.
 void Simulation::run_events(RunFacts& facts) {
   Standstill standstill(experiment_, fabric_);
   Time background = background_check_;
@@ -272,7 +272,7 @@ void Simulation::run_events(RunFacts& facts) {
   run_engine();
 }
 
-// What one process could not go on with ends the run of all, and one of them says it.
+// A failure of one process ends the run of all, and one of them reports it.
 void Simulation::run_engine() {
   if (group_.size() > 1)
     prepare(group_, [] { ns3::Simulator::Run(); });
@@ -290,7 +290,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
       "the network is in a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
-  // On all processes alike; one of them says it.
+  // On all processes; one of them reports it.
   throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};
 }
 

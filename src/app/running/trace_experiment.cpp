@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr int not_recognised = 4;  // of scripts/importing/command.py, with --for-run
 constexpr const char* experiment_name = "experiment.yaml";
 
-/// A key of an experiment at the beginning of a line, as YAML or JSON has it.
+/// A key of an experiment at the beginning of a line, as in YAML or JSON.
 bool has_keys_of_experiment(const std::string& path) {
   constexpr std::size_t few = 1 << 20;
   std::ifstream file(path, std::ios::binary);

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-/// A queue may hold alpha times what is free.
+/// A queue may hold alpha times the free memory.
 class DynamicThreshold final : public BufferSharing {
  public:
   void configure(const Spec& buffer) override {

@@ -50,7 +50,7 @@ inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const
   state.message_bytes += Bytes(packet.payload);
   ++state.message_packets;
   if (net_.parameters.acks) {
-    // Where it waits: a copy right after its fields were stored would wait for them.
+    // Written in its place in the queue: a copy right after its fields were stored would wait for them.
     Packet& ack = host.control.emplace_back();
     ack.set_ends(node.id, packet.source());
     ack.queue_pair = packet.queue_pair;
@@ -97,7 +97,7 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now
   pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
   list_if_ready(host, number, now);
   if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
-  // Whoever runs the node looks at its timers afterwards.
+  // The caller that runs the node checks its timers afterwards.
   host.timers.set(net_.outputs[port].free_at, sent_token | pair.pop_completion());
 }
 
@@ -210,8 +210,8 @@ void FifoModel::fetch_second(const LocalNode& node) const {
   fetch_line(host.receivers.latest());
   fetch_line(host.control.data());
   fetch_line(host.ready.data() + host.ready_head);
-  // Most hosts have none, and asking for address 0 walks through the page tables each time: it took a fourth of all the
-  // time that fetching ahead did.
+  // Most hosts have none, and each prefetch of address 0 searches the page tables: it took a fourth of the time of all
+  // prefetches.
   if (const void* timers = host.timers.memory()) fetch_line(timers);
 }
 

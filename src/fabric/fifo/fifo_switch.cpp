@@ -35,14 +35,14 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   net_.clock.happen(arrivals_[count - 1].time, count);
   if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
-    // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
+    // The queues of the next nodes are scattered in memory: prefetch them while other packets are sent.
     if (i + ahead < count) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer()]);
     transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
   }
 }
 
-// First what stays in this process, then what leaves it: where a packet goes is chance, and a branch on it for each
-// would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
+// First the packets that stay in this process, then those that leave it: a packet's direction is random, and a branch
+// for each would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
 void FifoModel::send_from_boundary(const LocalNode& node) {
   const std::size_t count = arrivals_.size();
   if (staying_.size() < count) {
@@ -52,7 +52,7 @@ void FifoModel::send_from_boundary(const LocalNode& node) {
   std::size_t stay = 0;
   std::size_t leave = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    // As a number: of a condition the compiler makes the branch that is to be avoided.
+    // As a number: from a condition the compiler would make a branch.
     const std::uint32_t leaves = net_.outputs[node.first_port + routes_[i]].peer_port / OutputPort::remote;
     staying_[stay] = leaving_[leave] = static_cast<std::uint32_t>(i);
     leave += leaves;
@@ -120,7 +120,7 @@ void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::spa
   net_.push_local(end.port, packet, arrival, end.node);
 }
 
-/// The port from which packets come to a local one, as far as their times depend on it.
+/// The port that sends packets to a local one, if their times depend on it.
 OutputPort FifoModel::sender_of(PortId input) const {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[input]];
   OutputPort port;

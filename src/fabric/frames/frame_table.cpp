@@ -18,7 +18,7 @@ constexpr std::uint32_t none = 0xffffffffU;
 /// Words of ns-3 that hold so many bytes and end where the next record of a batch may begin, at eight bytes.
 constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 2; }
 
-// The first bytes of a frame, as they stand.
+// The first bytes of a frame, unchanged.
 class FirstBytes final : public ns3::Header {
  public:
   static constexpr std::uint32_t count = ethernet_header.count() + 20;

@@ -79,8 +79,8 @@ Time IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
   return known.idle;
 }
 
-/// The times of a message are added up link by link without a check: here is a check of how long it may take behind
-/// those of its own flow.
+/// The times of a message are added up link by link without a check: this checks how long it may take behind the others
+/// of its flow.
 void IdealNetwork::require_time(const Flow& flow, const Message& message, Time now) const {
   const auto& links = classes_[flow.path].path.links;
   Time sum = now;
@@ -132,8 +132,8 @@ std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now
 }
 
 /// The links before the one at which the source's messages take turns: they are faster, and messages wait there only
-/// for the flow's own messages. Gives when the first packet is at that link; the others come no slower than it serves
-/// them.
+/// for the flow's own messages. Returns the time of the first packet at that link; the others arrive at least as fast
+/// as it serves them.
 Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   if (path.out == 0) return now;

@@ -41,7 +41,7 @@ void LogGpNetwork::release_item(std::uint32_t slot) {
   free_item_ = slot;
 }
 
-// To a rank, in the order of telling.
+// Schedules an event of a rank; events of one time keep the order of the calls.
 void LogGpNetwork::tell(Time time, Kind kind, Item item) {
   if (static_cast<std::uint64_t>(time.ps()) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
     throw TimeLimitError("messages take too long");
@@ -148,7 +148,7 @@ void LogGpNetwork::handle(const Event& event) {
   if (event.asks) return handle_asking(event);
   const Item item = std::move(items_[event.item]);
   release_item(event.item);
-  // What has its end now has made others ready when it began.
+  // An item that ends now has made others ready when it began.
   cause_ = item.cause > 0 ? item.cause : events_;
   const Time now = event.time;
   if (event.kind == Kind::timer) return client_->on_timer(item.host, now, item.token);
@@ -171,7 +171,7 @@ void LogGpNetwork::handle_asking(const Event& event) {
   }
 }
 
-/// True if something is not free before a later time: then it asks again, without losing its turn.
+/// True if the resource is not free before a later time: then the event asks again, without losing its turn.
 bool LogGpNetwork::wait_for(const Event& event, Time free) {
   if (free <= event.time) return false;
   ask(free, event.stamp, event.kind, event.item);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Each packet to a short queue, by what its switch knows of its own ports.
+// Each packet goes to a short queue, by the queues of its switch's own ports.
 #include "fabric/load_balancing/load_balancing.hpp"
 
 namespace weft {

@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-/// Entropies whose ACKs came back unmarked are used again, the oldest first; others are drawn again.
+/// Entropies whose ACKs returned unmarked are used again, the oldest first; others are drawn again.
 class RecycledEntropies final : public SenderBalancer {
  public:
   std::uint8_t entropy(const EntropyDraw& draw) override {

@@ -8,7 +8,7 @@ namespace {
 
 class Spray final : public SpreadingBalancing<Spray> {
  public:
-  // What UDP source ports do in reality: one per path that the sender wants.
+  // In hardware UDP source ports select paths: one per path that the sender wants.
   static std::uint32_t flow_of(const Packet& packet) {
     return static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | packet.psn));
   }

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// Packets are read where they lie.
+// Packets are read in place.
 static_assert(sizeof(Message) % alignof(Packet) == 0);
 
 CutCodec::CutCodec(const Topology& topology, const Partition& partition, int process, const LocalNodes& nodes) {
@@ -29,8 +29,8 @@ CutCodec::CutCodec(const Topology& topology, const Partition& partition, int pro
   }
   for (Neighbour& neighbour : neighbours_) {
     neighbour.link_bits = static_cast<unsigned>(std::bit_width(neighbour.ends.size()));
-    // What a key holds; and no more than a few times Time::longest_wait(), because prepare() looks at the end of
-    // simulated time.
+    // The range of a key; and at most a few times Time::longest_wait(), because prepare() looks at the end of simulated
+    // time.
     neighbour.reach = std::min(std::uint64_t{1} << (64 - neighbour.link_bits),
                                4 * static_cast<std::uint64_t>(Time::longest_wait().ps()));
   }
@@ -64,7 +64,7 @@ Time CutCodec::first_arrival() const {
   return first;
 }
 
-// Where the batch begins, has no room, or needs another origin of times.
+// Called where the batch begins, is full, or needs another time origin.
 void CutCodec::prepare(std::uint32_t index, Time arrival) {
   Batch& batch = outgoing_[index];
   Neighbour& neighbour = neighbours_[index];

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-// What the processes tell each other of a changed link.
+// The properties of a changed link that processes exchange.
 struct LinkChange {
   std::uint32_t directed_link;
   std::uint32_t unused = 0;
@@ -60,8 +60,8 @@ Time LinkTable::min_crossing() const {
   return least;
 }
 
-/// A switch cannot begin to send through a port that is faster than the one through which the packet is coming in: it
-/// would run out of bytes. It stores packets that arrive at a lower rate than that of its fastest port.
+/// A switch cannot begin to send through a port that is faster than the one through which the packet arrives: it would
+/// run out of bytes. It stores packets that arrive at a lower rate than that of its fastest port.
 Time LinkTable::head_time(NodeId node, Bandwidth rate) const {
   const ClusterGraph& graph = topology_.graph;
   if (!parameters_.fabric.cut_through || graph.is_host(node)) return {};

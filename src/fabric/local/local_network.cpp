@@ -58,7 +58,7 @@ void LocalNetwork::build_ports() {
       port.directed_link = directed(end.link, end.direction);
       port.after = link.delay + links.latency_of(end.peer);
       links.set_port_times(port, link.rate);
-      // The packets that come in through this port travel the other direction of the link.
+      // Packets that arrive through this port use the other direction of the link.
       tie_salts_[node.first_port + p] = mix64(seed ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
       const std::uint32_t peer = nodes.local_of[end.peer];
       if (peer == no_slot) continue;
@@ -69,9 +69,9 @@ void LocalNetwork::build_ports() {
 }
 
 void LocalNetwork::push_into_new_block(PortId port_index, const Packet& packet, Time arrival, std::uint32_t node) {
-  // A packet waits for all that has been committed before it, so that its arrival may lie as far ahead as that is long.
-  // Packets of a block are few, and each takes Time::longest_wait() at most: none but the first one of a block can come
-  // beyond what 63 bits hold, and that one looks negative.
+  // A packet waits for all that has been committed before it, so its arrival may be as far ahead as all of them take.
+  // Packets of a block are few, and each takes Time::longest_wait() at most: only the first one of a block can exceed
+  // 63 bits, and then it looks negative.
   if (static_cast<std::uint64_t>(arrival.ps()) >= static_cast<std::uint64_t>(Time::limit().ps()))
     throw TimeLimitError(fmt::format("packets wait too long at {}", topology.graph.name(NodeId(nodes.all[node].id))));
   inputs[port_index].add_block(blocks);

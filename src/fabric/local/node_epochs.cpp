@@ -30,7 +30,7 @@ std::size_t second_cache() {
 
 }  // namespace
 
-// What comes from another process has passed through no cache of this one, and the last cache is shared.
+// Packets from another process have passed through no cache of this one, and the last cache is shared.
 NodeEpochs::NodeEpochs(LocalNetwork& net)
     : net_(net), cache_(second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
 

@@ -24,7 +24,7 @@ std::uint64_t PortSampler::missing(const OutputPort& port, Time end, Bytes queue
                                          : static_cast<std::uint64_t>((works_until - port.next_sample) / interval_) + 2;
 }
 
-// Of the interval up to port.next_sample, which is looked at at `time`. False if the port has nothing to do then.
+// Adds the interval up to port.next_sample, seen at `time`. Returns false if the port has nothing to do then.
 bool PortSampler::add(OutputPort& port, Time time, Bytes queued) {
   // Work committed before that time that is still unsent; a port works without pause until free_at.
   const Time backlog = std::max(Time(), port.free_at - time);

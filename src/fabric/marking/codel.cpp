@@ -17,7 +17,7 @@ struct CodelTimes {
 };
 
 /// The algorithm of section 5, in its words: once the wait of each packet in an interval was above the target, marks
-/// come at intervals that shrink with the square root of their number, until a packet has waited less.
+/// follow at intervals that shrink with the square root of their number, until a packet has waited less.
 class CodelMarker final : public QueueMarker {
  public:
   CodelMarker(const CodelTimes& times, Bytes largest_frame) : times_(times), largest_frame_(largest_frame) {}
@@ -81,7 +81,7 @@ class Codel final : public MarkingDiscipline {
     read("target", target_);
     read("interval", interval_);
   }
-  /// It has to know of each packet that has not waited.
+  /// It has to be called for each packet that has not waited.
   Bytes floor(const MarkedPort&) const override { return Bytes(-1); }
   std::unique_ptr<QueueMarker> make(const MarkedPort& port) const override {
     return std::make_unique<CodelMarker>(times(port), port.largest_frame);

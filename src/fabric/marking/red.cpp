@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Random early detection by the queue itself, as RoCE switches have it: S. Floyd, V. Jacobson, "Random early detection
+// Random early detection by the queue itself, as in RoCE switches: S. Floyd, V. Jacobson, "Random early detection
 // gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993, doi:10.1109/90.251892; Y. Zhu et al., SIGCOMM 2015,
 // doi:10.1145/2785956.2787484, figure 5.
 #include <fmt/format.h>

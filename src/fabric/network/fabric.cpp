@@ -153,7 +153,7 @@ bool Fabric::send_frame(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   return model_->queued()->frames.send(header, now, frame);
 }
 
-/// What a frame on the wire holds; nullptr if `packet` is no frame.
+/// The content of a frame on the wire; nullptr if `packet` is no frame.
 ns3::Ptr<ns3::Packet> Fabric::frame_of(const Packet& packet) const {
   return packet.kind == PacketKind::frame ? model_->queued()->frames.table->at(packet.message) : nullptr;
 }

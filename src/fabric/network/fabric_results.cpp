@@ -67,8 +67,8 @@ std::vector<LinkCounters> FabricResults::link_counters() const {
   return result;
 }
 
-// A port of the FIFO model counts a packet's wait when the packet comes, and the packet then lies where the link ends:
-// for a link over the cut in another process.
+// A port of the FIFO model counts a packet's wait when the packet arrives, and the packet is then stored at the end of
+// the link: for a cut link in another process.
 void FabricResults::settle_waits(ProcessGroup& group, Time end) {
   std::vector<WaitBeyond> beyond = model_->visit([&](auto& model) { return model.settle_waits(end); });
   beyond = gather_rows(group, beyond);

@@ -118,7 +118,7 @@ bool FabricPortDevice::SetMtu(std::uint16_t mtu) {
   return true;
 }
 
-// Links neither fail nor come back: there is nothing to call.
+// Links neither fail nor recover: there is nothing to call.
 void FabricPortDevice::AddLinkChangeCallback(ns3::Callback<void> /*callback*/) {}
 
 // The link ------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ void FabricPortDevice::note_transmission(Time begin, Time end, const Packet& pac
   if (!phy_tx_end_.IsEmpty()) traces_->add(end, this, PortEvent::tx_end, packet, frame);
 }
 
-// The fabric's taps keep the devices that they tell alive.
+// The fabric's taps keep the devices that they call alive.
 void FabricPortDevice::watch_transmissions() {
   if (transmissions_watched_ || place_.fabric == nullptr) return;
   transmissions_watched_ = true;
@@ -231,8 +231,8 @@ void FabricPortDevice::check_neighbour() const {
                    "whatever process they are on");
 }
 
-// Where the frame goes: to the host with that MAC address, or, since no address resolution is needed (NeedsArp() is
-// false, and IP sends to the broadcast address), to the host with the packet's IPv4 address.
+// The destination of the frame: the host with that MAC address, or, since no address resolution is needed (NeedsArp()
+// is false, and IP sends to the broadcast address), the host with the packet's IPv4 address.
 bool FabricPortDevice::send_through_fabric(const ns3::Ptr<ns3::Packet>& packet, const ns3::Address& source,
                                            const ns3::Address& destination, std::uint16_t protocol) {
   constexpr std::uint16_t ipv4 = 0x0800;

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Of each class whether all of its links are inside servers.
+// For each class: true if all of its links are inside servers.
 std::vector<bool> classes_inside_servers(const Topology& topology) {
   const auto* servers = shape_of<ServerShape>(topology);
   std::vector<bool> inside(topology.link_classes.size(), servers != nullptr);

@@ -25,7 +25,7 @@ Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
 void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters& result) {
   RecoveryRules& rules = result.recovery;
   const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
-  // Packets that take different ways must not be thrown away for coming early.
+  // Packets that take different paths must not be discarded because they arrive early.
   const Overtaking order = result.fabric.load_balancing->overtaking();
   const bool spreads = order == Overtaking::always;
   const bool reorders = order != Overtaking::never || routing_reorders;
@@ -48,7 +48,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
                                             : Recovery::go_back_0;
   if (result.fabric.flow_control != FlowControl::none) {
     // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
-    // 9.7.6.1.3; 14 is what RDMA software asks for).
+    // 9.7.6.1.3; 14 is the value that RDMA software sets).
     rules.timeout = rules.timeout_low = Time::from_ns(4096) * (1 << 14);
   }
   // In order: the next packet shows a gap. Spread out: packets that arrive early leave the window at once, so that one
@@ -118,8 +118,8 @@ void read_connections(const Spec& network, NetworkParameters& result) {
   connections->finish();
 }
 
-// What happens on the ideal network too is the same there. Waiting and what is done about it does not happen; what
-// would change an idle network is refused.
+// Keys that also apply to the ideal network have the same meaning there. It has no queues, so keys about queues are
+// ignored; keys that would change an idle network are refused.
 void read_fidelity(const Spec& network, NetworkParameters& result) {
   const auto value = network.find("fidelity");
   const auto model = network.find("loggp");

@@ -82,12 +82,12 @@ void FrameTraffic::hand_up(PortId in_port, Packet& packet, Time arrival) {
 
 // A host with frames in its queues: ACKs first, then by class as at a switch. RDMA data wait in connections and not in
 // a queue; where frames are of the same class, connections and frames take turns. Classes that share the link have
-// their deficit reduced by what they have sent, and go on while there is some left (surplus round robin, Adiseshu,
+// their deficit reduced by what they have sent, and continue while there is some left (surplus round robin, Adiseshu,
 // Parulkar and Varghese, "A reliable and scalable striping protocol", SIGCOMM 1996, doi:10.1145/248156.248169), since
 // the size of the next RDMA packet is not known before it is made.
 bool FrameTraffic::send_beside(const LocalNode& node, PortId port_index, Time now) {
   if (!choose_beside(node, port_index, now)) return false;
-  // What a connection has sent was in no queue until now: frames that still wait are behind it.
+  // A connection's packet was in no queue until now: frames that still wait are behind it.
   q_.ports.note_peak(port_index, now);
   return true;
 }

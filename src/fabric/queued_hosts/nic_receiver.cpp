@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// As RdmaNic::serve(), one function with what it calls.
+// As RdmaNic::serve(), compiled as one function with its callees.
 [[gnu::flatten]] void NicReceiver::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   if (lane_of(packet).in(q_.state.ports[port_index].credited))
     q_.control.give_room(port_index, lane_of(packet), net_.sizes.frame_bytes(packet), packet.time);
@@ -68,8 +68,8 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   }
 }
 
-// Sixteen bits name the packet that is answered. One that is further from the expected one stays unnamed: the sender
-// sends it again when its timer says so.
+// Sixteen bits name the packet that is answered. A packet that is further from the expected one stays unnamed: the
+// sender sends it again when its timer expires.
 Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId port_index, const Packet& packet,
                                  const ReliableReceiver::Answer& answer) {
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
@@ -88,7 +88,7 @@ Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId 
 
 // Pulls ---------------------------------------------------------------------------------------------------------------
 
-// The receiver's part of congestion control learns of a packet, and asks for others when it wants to.
+// The receiver's part of congestion control gets the packet, and may request others.
 void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Packet& packet) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (!nic.receiver)
@@ -98,7 +98,7 @@ void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Pack
   watch_pulls(node, port_index, packet.time);
 }
 
-// Sees to it that the next pull is sent.
+// Makes sure that the next pull is sent.
 void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (nic.receiver->next_pull() == Time::max()) return;
@@ -108,7 +108,7 @@ void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now
   q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, {}, 0});
 }
 
-// Pulls tell how many there were in all, so that the latest makes up for those that are lost.
+// Pulls carry the number of all pulls so far, so that the latest replaces lost ones.
 bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   RdmaHost& host = q_.state.hosts[node.host];
   NicPort& nic = host.ports[event.port - node.first_port];

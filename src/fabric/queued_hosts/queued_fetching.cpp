@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-// Asking for address 0 walks through the page tables each time.
+// Each prefetch of address 0 searches the page tables.
 void fetch_if_any(const void* at) {
   if (at != nullptr) fetch_line(at);
 }
@@ -19,8 +19,8 @@ void fetch_tables_of_host(const RdmaHost& host) {
   if (const auto* receiver = host.receivers.latest()) fetch(receiver, receiver + 1);
 }
 
-// What a sender touches with each ACK, and what congestion control knows: its first five lines, which hold the state of
-// all algorithms, HPCC's of six hops among them.
+// The data that a sender accesses with each ACK, and the state of congestion control: its first five lines, which hold
+// the state of all algorithms, HPCC's of six hops among them.
 void fetch_connection(const Connection& connection, const MessagePool& messages) {
   constexpr std::size_t control_bytes = 320;
   if (const auto* control = reinterpret_cast<const std::byte*>(connection.control.get()))
@@ -69,8 +69,8 @@ void QueuedModel::fetch_third(const LocalNode& node) const {
   if (const SharedBuffer* buffer = state.buffer_at(local))
     for (std::uint32_t p = 0; p < node.ports; ++p)
       fetch_line(buffer->account_of(p * state.plan.count + state.plan.data.value()));
-  // Where packets wait. The lines of the other ports are not touched here: they leave the first cache before the node's
-  // turn comes.
+  // The ports with waiting packets. The lines of the other ports are not touched here: they would leave the first cache
+  // before the node runs.
   for (const PortId p : state.deferred[local].ports) {
     const ClassQueue& queue = state.classes[state.queue_number(p, state.plan.data)];
     if (!queue.queue.empty()) fetch_waiting(queue);

@@ -51,7 +51,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     } else if (pacing == now && (event != now || pacing_ends_first(local, host))) {
       host.pacing.time = never;
       end_pacing(node, host.pacing.connection, now);
-      // Mostly its port is free, and nothing else happens before that sends: looked at without another round.
+      // Mostly its port is free, and nothing else happens before the port sends: it is served without another round.
       const PortId woken = next_port(node);
       if (q_.state.ports[woken].event_at == now && events.next() > now) {
         net_.clock.happen(now);
@@ -68,15 +68,15 @@ void RdmaNic::run(std::uint32_t local, Time end) {
   }
 }
 
-// What ACKs bring back lies anywhere in memory: it is there when they are read.
+// The telemetry of ACKs is scattered in memory: it is in the cache when the ACKs are read.
 void RdmaNic::fetch_telemetry(std::span<const Arrival> arrivals) const {
   for (const Arrival& came : arrivals)
     if (came.packet->kind == PacketKind::ack && came.packet->message != no_slot)
       q_.state.telemetry.fetch_all(came.packet->message);
 }
 
-// A port of a host is looked at: as QueuedPorts::kick() does, without what a plain host has not. What it calls has no
-// other caller on the way of most packets: all of that becomes one function.
+// Serves a port of a host as QueuedPorts::kick() does, without the checks that a plain host does not need. Its callees
+// have no other caller on the path of most packets, so all of them become one function.
 [[gnu::flatten]] void RdmaNic::serve(const LocalNode& node, PortId port_index, Time now) {
   if (!q_.state.plain) [[unlikely]]
     return q_.ports.kick(port_index, now);
@@ -90,7 +90,7 @@ void RdmaNic::fetch_telemetry(std::span<const Arrival> arrivals) const {
 
 // Sending -------------------------------------------------------------------------------------------------------------
 
-// There is a packet, and the window has room for it. One packet is always allowed.
+// There is a packet, and the window has space for it. One packet is always allowed.
 bool RdmaNic::window_allows(const Connection& connection) const {
   if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.max_packets)
     return false;
@@ -101,7 +101,7 @@ bool RdmaNic::window_allows(const Connection& connection) const {
          in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= window;
 }
 
-// Puts a connection into the round of those that may send, or sees to it that it gets there in time.
+// Puts a connection into the round of those that may send, or schedules that for the right time.
 void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
   using Reason = SendWaits::Reason;
   if (connection.listed) return;
@@ -136,12 +136,12 @@ void RdmaNic::await_pacing(const LocalNode& node, Connection& connection) {
     q_.events.add(local, pacing_event(connection, connection.next_send));
 }
 
-// Of what happens at one time, the order is that of events.
+// Simultaneous actions have the order of events.
 bool RdmaNic::pacing_ends_first(std::uint32_t local, const RdmaHost& host) const {
   return q_.state.events[local].precedes(pacing_event(host.connections[host.pacing.connection], host.pacing.time));
 }
 
-// The NIC decides what to send after all that comes in at the same time.
+// The NIC decides what to send after all arrivals of the same time.
 void RdmaNic::wake(PortId port_index, Time now) {
   q_.ports.look_again(port_index, std::max(now, net_.outputs[port_index].free_at));
 }
@@ -245,8 +245,8 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   return true;
 }
 
-// Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
-// again. Takes a credit where the link has some.
+// The conditions may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to
+// be sent again. Takes a credit where the link has some.
 bool RdmaNic::may_send(const Connection& connection, Time now) const {
   const PortState& ps = q_.state.ports[connection.port];
   if (connection.lane.in(ps.blocked) || !window_allows(connection) || connection.next_send > now) return false;
@@ -276,7 +276,7 @@ void RdmaNic::pace(Connection& connection) {
 void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   limit_window(connection);
   pace(connection);
-  // A timer that ran out while the connection was idle is due at once.
+  // A timer that expired while the connection was idle fires at once.
   const Time timer = std::max(connection.allowance.next_timer, now);
   if (timer != never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
@@ -286,10 +286,10 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   list(node, connection, now);
 }
 
-// Sees to it that the retransmission timer is looked at.
+// Makes sure that the retransmission timer is checked.
 void RdmaNic::watch(const LocalNode& node, Connection& connection) {
   const Time deadline = connection.sender.deadline(q_.state.rules);
-  if (deadline >= connection.timeout_at) return;  // looked at before then
+  if (deadline >= connection.timeout_at) return;  // checked before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
                 {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, {}, 0});

@@ -32,7 +32,7 @@ PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   return node.first_port + port;
 }
 
-// Tells how many credits there were, and looks later whether that has arrived.
+// Sends the number of credits so far, and checks later whether it has arrived.
 void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Time now) {
   GivenCredits& credits = q_.state.hosts[node.host].credits[position];
   Packet credit;
@@ -42,13 +42,13 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   credit.kind = PacketKind::credit;
   const PortId port = push(node, credit, now);
   credits.sent_at = now;
-  if (credits.timeout_at != never) return;  // looked at before
+  if (credits.timeout_at != never) return;  // checked before
   credits.timeout_at = now + q_.state.rules.timeout_low;
   q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, {}, 0});
 }
 
-// A count that is not above what is known already has been overtaken, or comes a second time because its
-// acknowledgement was lost.
+// A count that is not above the known one has been overtaken, or arrives a second time because its acknowledgement was
+// lost.
 void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   std::uint32_t credits = 1;
   if (q_.state.loses_credits) {

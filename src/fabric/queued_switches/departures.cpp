@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// What launch() does where taps, faults, several jobs or ns-3 have a part in it.
+// The work of launch() that involves taps, faults, several jobs or ns-3.
 void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.services.telemetry) collect_telemetry(port_index, now, packet, size);
@@ -26,7 +26,7 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   send_on(port, packet, arrival);
 }
 
-// Calls what is rare with the same arguments at the end, so that no register is saved for the common case.
+// Calls the rare case with the same arguments at the end, so that no register is saved for the common case.
 void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
   if ((packet.flags & packet_last) != 0 || packet.message == no_slot) [[unlikely]]
     return record_end(port_index, packet, now);
@@ -66,7 +66,7 @@ void Departures::forget(const Packet& packet) {
 
 // Over the cut --------------------------------------------------------------------------------------------------------
 
-// Packets are read where they lie.
+// Packets are read in place.
 static_assert(sizeof(TelemetryRecord) % alignof(Packet) == 0);
 
 void Departures::export_packet(const OutputPort& port, const Packet& packet, Time arrival) {
@@ -85,7 +85,7 @@ void Departures::export_rest(const Packet& packet, Batch& batch) {
   batch.append(q_.state.telemetry.take(telemetry));
 }
 
-// Slot of what a packet has collected on its way, or no_slot.
+// Slot of the telemetry that a packet has collected, or no_slot.
 std::uint32_t Departures::telemetry_of(const Packet& packet) const {
   if (!q_.state.services.telemetry) return no_slot;
   if (packet.kind == PacketKind::ack) return packet.message;

@@ -24,8 +24,8 @@ void LinkControl::stop_sender(PortId in_port, LaneId lane, PortId out, Bytes fra
   q_.ports.kick(in_port, now);
 }
 
-// The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Walks what
-// waits in the switch: counting it packet by packet would cost more, as senders are stopped much less often.
+// The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Goes
+// through the waiting packets of the switch: counting each packet would cost more, as senders are rarely stopped.
 PortId LinkControl::filling_output(PortId in_port, LaneId in_lane, PortId out, Bytes frame) const {
   const QueuedState& state = q_.state;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
@@ -141,7 +141,7 @@ void LinkControl::unblock(PortId port_index, LaneId lane, Time now) {
 
 // Credits -------------------------------------------------------------------------------------------------------------
 
-// There is room again for the frames of a sender that needs credits.
+// There is space again for the frames of a sender that needs credits.
 void LinkControl::give_credit(PortId in_port, LaneId lane, Bytes frame, Time now) {
   q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame.count());
   q_.state.ports[in_port].tell_credit |= lane.bit();
@@ -160,8 +160,8 @@ bool LinkControl::finds_credit(PortId port_index, LaneId lane, Bytes frame, Time
   return true;
 }
 
-// A frame that the link has lost takes no room. InfiniBand's updates carry what the sender has sent in all, so that the
-// other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
+// A frame that the link has lost takes no space. InfiniBand's updates carry the sender's total, so that the other end
+// accounts for lost frames (IBTA vol. 1, 7.9.4.2).
 void LinkControl::give_back_credit(PortId port_index, LaneId lane, Bytes frame) {
   QueuedState& state = q_.state;
   if (!lane.in(state.ports[port_index].credited)) return;

@@ -36,7 +36,7 @@ void LinkOutages::build() {
   q_.state.routes_one_by_one |= !detours_.empty();
 }
 
-/// What routing knows at `now`. While all links work it is the experiment's own algorithm.
+/// The routing in effect at `now`. While all links work it is the experiment's own algorithm.
 const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
   if (detours_.empty() || now < detours_.front().from) return net_.routing;
   auto next = std::upper_bound(detours_.begin(), detours_.end(), now,

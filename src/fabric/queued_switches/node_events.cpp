@@ -8,7 +8,7 @@ namespace weft {
 
 void NodeEvents::add(std::uint32_t local, const NodeEvent& event) {
   q_.state.events[local].push(event);
-  if (local == net_.clock.running) return;  // looked at when the node is done
+  if (local == net_.clock.running) return;  // checked when the node is done
   net_.clock.wake_at(local, event.time);
 }
 

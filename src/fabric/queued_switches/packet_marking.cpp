@@ -4,7 +4,7 @@
 
 namespace weft {
 
-// Host ports mark nothing: what waits there is the host's own.
+// Host ports mark nothing: the packets that wait there are the host's own.
 void PacketMarking::build() {
   QueuedState& state = q_.state;
   const MarkingDiscipline& marking = *net_.parameters.fabric.ecn.marking;

@@ -29,7 +29,7 @@ std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::s
   return {routes_.data(), arrivals.size()};
 }
 
-// What packets take along lies anywhere in memory: it is there when they leave.
+// The telemetry of packets is scattered in memory: it is in the cache when they leave.
 void PacketRouter::fetch_telemetry(std::span<const Arrival> arrivals) const {
   for (const Arrival& came : arrivals) {
     const Packet& packet = *came.packet;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// An epoch of a switch port by port. While its memory has room for all that comes, no port depends on another one: the
-// order of arrivals matters at each port alone, and what a packet changes there stays in registers. See decision 15.
+// An epoch of a switch port by port. While its memory can hold all arrivals, no port depends on another one: the order
+// of arrivals matters only within each port, and the values that a packet changes there stay in registers. See decision
+// 15.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace weft {
 namespace {
 
-/// One port in an epoch in which each packet finds room whatever the other ports do, of a switch with plain ports
+/// One port in an epoch in which each packet fits into memory whatever the other ports do, of a switch with plain ports
 /// (QueuedState::plain), none of which has credits. Does what QueuedSwitch::enqueue() and QueuedPorts::catch_up() do
 /// one packet at a time.
 class PortEpoch {
@@ -45,7 +46,7 @@ class PortEpoch {
     launch(queue, now, packet, size);
   }
 
-  /// What the port sends before a time, if it is to be looked at before.
+  /// Sends the packets of the port before a time, if the port has to be served before.
   void send_before(Time before) {
     do {
       last_ = std::exchange(event_at_, never);
@@ -62,7 +63,7 @@ class PortEpoch {
     if (event_at_ != never && !ps_.deferred && !has_event_) q_.switches.defer(out_);
   }
 
-  /// What is in registers, back to the port.
+  /// Writes the values in registers back to the port.
   void store() {
     net_.clock.happen(last_, std::exchange(looks_, 0));
     port_.free_at = free_at_;
@@ -168,7 +169,7 @@ void QueuedSwitch::send_deferred(PortId port, Time before) {
   epoch.store();
 }
 
-// Whatever leaves meanwhile: then no packet's room depends on another port.
+// Whatever leaves meanwhile: then no packet's admission depends on another port.
 bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& arrivals) const {
   const QueuedState& state = q_.state;
   SharedBuffer* memory = state.ports[node.first_port].memory;
@@ -187,7 +188,7 @@ bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& a
   return true;
 }
 
-// The queues of the next nodes lie anywhere in memory: they are there when packets leave.
+// The queues of the next nodes are scattered in memory: they are in the cache when packets leave.
 [[gnu::noinline]] void QueuedSwitch::fetch_queues_beyond(const LocalNode& node, const ArrivalOrder& order) const {
   if (net_.cut.on_boundary(net_.clock.running)) return;  // links that leave the process have none here
   for (std::uint32_t p = 0; p < node.ports; ++p)

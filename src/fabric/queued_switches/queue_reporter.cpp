@@ -19,7 +19,7 @@ void QueueReporter::build() {
   reports.heard.assign(net_.outputs.size() * reports.slots, Bytes());
 }
 
-// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
+// The queue of a port has changed. Nothing happens without a change, so that an idle network stays idle.
 void QueueReporter::queue_changed(PortId port_index, Time now) {
   ReportedQueues& reports = q_.state.reports;
   const std::uint32_t local = net_.nodes.of_port[port_index];

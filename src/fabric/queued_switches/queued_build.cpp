@@ -74,7 +74,7 @@ void QueuedBuild::build() {
   if (state.services.ecn || net_.parameters.fabric.ecn.configured) q_.marking.build();
   build_schedulers();
   q_.outages.build();
-  // Of a class of their own they have room in every queue. The same on all processes.
+  // Credits in a separate class fit into every queue. The same on all processes.
   state.loses_credits = net_.parameters.faults.lose_packets() || (state.finite && state.bypass == 0);
   q_.reporter.build();
 }
@@ -140,7 +140,7 @@ void QueuedBuild::build_nodes() {
   }
 }
 
-// What a port knows of its link, again after the link has changed.
+// The properties of its link that a port stores, again after the link has changed.
 void QueuedBuild::settle_port(PortId index) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[index];
@@ -163,7 +163,8 @@ void QueuedBuild::settle_port(PortId index) {
   }
 }
 
-// A link of `changed` is not what it was: all that follows from it there and at its neighbours. Before the run.
+// The links of `changed` have new properties: updates all values derived from them there and at the neighbours. Before
+// the run.
 void QueuedBuild::settle_ports_of(NodeId changed) {
   QueuedState& state = q_.state;
   const auto settle = [&](NodeId id) {
@@ -247,10 +248,10 @@ void QueuedBuild::build_schedulers() {
 
 /// Headroom that an ingress queue needs for nothing to be dropped, in bytes of frames. From the moment at which a frame
 /// crosses the threshold: the port that sends the pause frame may just have begun another frame; the pause frame takes
-/// its time, travels, and is answered; the other end may just have begun a frame; what it has sent until then is on the
+/// its time, travels, and is answered; the other end may just have begun a frame; the frames sent until then are on the
 /// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.) The frame that
-/// crosses the threshold may need headroom itself, if other queues have taken what was free when the one before it
-/// came.
+/// crosses the threshold may need headroom itself, if other queues have taken the memory that was free when the frame
+/// before it arrived.
 Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const PortState& ps = q_.state.ports[in_port];
   const OutputPort& back = net_.outputs[in_port];
@@ -271,7 +272,8 @@ Bandwidth QueuedBuild::rate_into(PortId port) const {
   return net_.links.times(net_.outputs[port].directed_link ^ 1U).rate;
 }
 
-/// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
+/// Space for the bytes that a sender can have in flight in a round trip of the link and its answer, and a frame at each
+/// end.
 Bytes QueuedBuild::input_buffer(PortId port) const {
   if (net_.parameters.fabric.credit.buffer) return *net_.parameters.fabric.credit.buffer;
   const PortState& ps = q_.state.ports[port];

@@ -76,8 +76,8 @@ void QueuedPorts::kick(PortId port_index, Time now) {
   if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
 }
 
-// What the port has sent before a time. Ports that defer belong to switches whose senders go on: they have no pause and
-// no credit to tell, and nothing that they send changes that.
+// Sends the packets of the port before a time. Ports that defer belong to switches whose senders are not stopped: they
+// have no pause and no credit to send, and their departures do not change that.
 void QueuedPorts::catch_up(PortId port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
   const OutputPort& port = net_.outputs[port_index];
@@ -106,7 +106,7 @@ void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& las
 
 // Which class is next -------------------------------------------------------------------------------------------------
 
-// Of classes that share the link.
+// Chooses among classes that share the link.
 LaneId QueuedPorts::choose_sharing(PortId port_index, std::uint32_t ready) {
   QueuedState& state = q_.state;
   ReadyClasses classes;
@@ -126,7 +126,7 @@ void QueuedPorts::tell_emptied(PortId port_index) {
   ps.emptied = 0;
 }
 
-// The first of a queue, if the other end of the link has room.
+// The first packet of a queue, if the other end of the link has space.
 bool QueuedPorts::send_waiting(PortId port_index, LaneId lane, Time now) {
   const Bytes frame = q_.state.queue_of(port_index, lane).queue.front().frame_bytes();
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;

@@ -77,7 +77,7 @@ std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
       const std::uint32_t current = q_.control.causes->current(queue);
       const auto causes = q_.control.causes->of_queue(queue);
       for (std::uint32_t i = 0; i < causes.size(); ++i) {
-        // What comes in through a port travels the other direction of its link.
+        // Packets that arrive through a port use the other direction of its link.
         LinkPause row{net_.outputs[port].directed_link ^ 1U, lane.value(), net_.outputs[causes[i].port].directed_link,
                       causes[i]};
         if (i == current) {
@@ -188,7 +188,7 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
       if (queue.paused_since > stopped_by) continue;
       queue.queue.for_each([&](const QueuedPacket& packet) {
         if (packet.in_port == PortId::none()) return;
-        // The packets that come in through a port travel the other direction of its link.
+        // The packets that arrive through a port use the other direction of its link.
         const WaitEdge edge{{net_.outputs[packet.in_port].directed_link ^ 1U, packet.in_lane().value()},
                             {net_.outputs[p].directed_link, lane.value()}};
         if (edges.empty() || edges.back() != edge) edges.push_back(edge);

@@ -29,7 +29,8 @@ namespace weft {
   return true;
 }
 
-// A frame that leaves at once takes no memory where there is plenty. Its sender is not stopped: it might go on then.
+// A frame that leaves at once takes no memory where there is plenty. Its sender must not be stopped: it might continue
+// then.
 [[gnu::always_inline]] inline bool QueuedSwitch::needs_no_room(PortId in_port, LaneId lane, Bytes frame) const {
   const QueuedState& state = q_.state;
   if (!state.finite || state.is_bypass(lane)) return true;
@@ -39,8 +40,8 @@ namespace weft {
          (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame, state.largest_frame));
 }
 
-// A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. False, and
-// nothing has happened, if that is not as simple.
+// A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. Returns
+// false, with nothing changed, in all other cases.
 [[gnu::always_inline]] inline bool QueuedSwitch::pass_at_once(PortId out, Packet& packet, PortId in_port, Time now) {
   const OutputPort& port = net_.outputs[out];
   const PortState& ps = q_.state.ports[out];
@@ -65,7 +66,7 @@ namespace weft {
   if (!pass(out, packet, in_port, in_lane, now, size)) wait(out, packet, in_port, in_lane, now, size);
 }
 
-// Where memory ends: trims the packet if that helps. False: it is to be dropped.
+// If memory is short: trims the packet if that helps. Returns false if it has to be dropped.
 [[gnu::always_inline]] inline bool QueuedSwitch::make_room(const LocalNode& node, PortId out, Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, WireTime& size) {
   while (!q_.state.is_bypass(lane_of(packet)) &&
@@ -125,7 +126,7 @@ void QueuedSwitch::drop(PortId out, const Packet& packet) {
 }
 
 // Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017,
-// doi:10.1145/3098822.3098825: the header goes on with the control traffic.
+// doi:10.1145/3098822.3098825: the header continues with the control traffic.
 void QueuedSwitch::trim(PortId out, Packet& packet) {
   ++q_.state.queue_of(out, lane_of(packet)).trimmed;
   q_.departures.forget(packet);
@@ -195,7 +196,7 @@ inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arr
   }
 }
 
-// Of a switch, those before a time.
+// Runs the events of a switch before a time.
 void QueuedSwitch::run_events(std::uint32_t local, Time before) {
   const EventHeap& events = q_.state.events[local];
   while (!events.empty() && events.time() < before) {
@@ -213,7 +214,7 @@ void QueuedSwitch::catch_up_all(std::uint32_t local, Time before) {
   for (const PortId port : q_.state.deferred[local].ports) q_.ports.catch_up(port, before);
 }
 
-// The rest of the epoch; ports that have nothing more to send leave the list.
+// Runs the rest of the epoch; ports that have nothing more to send leave the list.
 void QueuedSwitch::run_deferred(std::uint32_t local, Time end) {
   DeferredPorts& deferred = q_.state.deferred[local];
   std::size_t kept = 0;

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-// A set of neighbours in ascending order: what is found first does not depend on the order of the edges.
+// A set of neighbours in ascending order: the first cycle found does not depend on the order of the edges.
 using DirectedGraph = boost::adjacency_list<boost::setS, boost::vecS, boost::directedS>;
 
 // Shortest way from `start` back to itself; empty if there is none.

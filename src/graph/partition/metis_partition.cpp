@@ -22,8 +22,8 @@ struct sigaction on_termination {};
 
 }  // namespace
 
-/// Replaces the handler that METIS sets: METIS's own (GKlib, error.c) would take SIGTERM for an error of METIS and jump
-/// to where that began, also if another thread has got the signal.
+/// Replaces the handler that METIS sets: METIS's own (GKlib, error.c) would treat SIGTERM as an error of METIS and jump
+/// to its beginning, even if another thread has received the signal.
 extern "C" void gk_sigthrow(int number) {
   // METIS is out of memory, or the process was asked to end and has no handler.
   if (number != SIGTERM || on_termination.sa_handler == SIG_DFL || on_termination.sa_handler == SIG_IGN)

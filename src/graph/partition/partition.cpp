@@ -20,8 +20,8 @@ using Owners = std::vector<std::uint16_t>;
 
 std::uint64_t weight(const ClusterGraph& graph, std::uint32_t node) { return graph.ports(NodeId(node)).size(); }
 
-/// Cut a row of weighted items into `parts` contiguous blocks of about equal weight: an item belongs to the block in
-/// which its middle lies. Equal weights give blocks whose sizes differ by at most 1.
+/// Cut a row of weighted items into `parts` contiguous blocks of about equal weight: an item belongs to the block that
+/// contains its middle. Equal weights give blocks whose sizes differ by at most 1.
 Owners contiguous_blocks(const std::vector<std::uint64_t>& weights, std::uint32_t parts) {
   std::uint64_t total = 0;
   for (const std::uint64_t w : weights) total += w;

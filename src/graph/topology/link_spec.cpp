@@ -57,7 +57,7 @@ std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t least, st
 
 namespace {
 
-/// Calls `take(i, spec)` with what is said of the i-th of `count`: one value for all, or a list.
+/// Calls `take(i, spec)` with the value for the i-th of `count`: one value for all, or a list.
 template <class Take>
 void each_of(const Spec& value, std::size_t count, const Take& take) {
   if (value.is_sequence() && value.size() != count)

@@ -79,7 +79,7 @@ LinkId Topology::connect(std::uint8_t of_class, NodeId a, std::uint32_t port_a, 
 Topology build_part(const Spec& spec) {
   const auto& registry = TopologyRegistry::instance();
   const std::string name = spec.at("kind").one_of(registry.names());
-  // Asked for before the family finishes the map.
+  // Read before the family finishes the map.
   std::vector<std::pair<const TopologyExtension*, Spec>> wanted;
   std::vector<std::unique_ptr<TopologyExtension>> extensions;
   for (const auto& [key, entry] : ExtensionRegistry::instance().entries()) {

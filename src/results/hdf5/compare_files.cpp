@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::string_view origin = "manifest";  // of the file, and not what has happened
+constexpr std::string_view origin = "manifest";  // describes the file, not the simulated events
 constexpr hsize_t rows_at_once = 1 << 18;
 
 hdf5::Handle open_file(const std::string& path) {
@@ -62,7 +62,7 @@ class Column {
       std::memcpy(&value, cell, sizeof value);
       return fmt::format("{}", value);
     }
-    std::int64_t value = 0;  // little-endian, and no unsigned column comes near 2^63
+    std::int64_t value = 0;  // little-endian, and no unsigned column is near 2^63
     std::memcpy(&value, cell, std::min(width_, sizeof value));
     return fmt::format("{}", value);
   }

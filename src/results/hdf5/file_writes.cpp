@@ -43,7 +43,7 @@ int write_all_or_remember(MPI_Offset offset, int count, MPI_Datatype type, MPI_S
   return MPI_SUCCESS;
 }
 
-/// Of a function that is called on all processes: none stays behind.
+/// For a function that is called on all processes: no process stays behind.
 template <class Call>
 int call_and_remember(const char* what, Call&& call) {
   errno = 0;
@@ -68,7 +68,7 @@ int MPI_File_write_at(MPI_File file, MPI_Offset offset, const void* data, int co
 }
 
 // Each process for itself: within the library's collective writing, too, processes could wait for one that has failed.
-// What HDF5 writes in this way is small.
+// The data that HDF5 writes in this way is small.
 int MPI_File_write_at_all(MPI_File file, MPI_Offset offset, const void* data, int count, MPI_Datatype type,
                           MPI_Status* status) {
   return MPI_File_write_at(file, offset, data, count, type, status);

@@ -58,7 +58,7 @@ bool mpi_is_over() {
   return over != 0;
 }
 
-/// Whether all processes come here within two seconds of the first. Does not block for longer than three.
+/// True if all processes arrive here within two seconds of the first. Does not block for longer than three.
 bool all_arrive(MPI_Comm comm) {
   using Clock = std::chrono::system_clock;
   using Milliseconds = std::chrono::milliseconds;
@@ -132,7 +132,7 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
 
 Hdf5Recorder::~Hdf5Recorder() {
   if (finished_ || mpi_is_over()) return;
-  // One process alone may be unwinding: closing is collective, and the others might never come.
+  // One process alone may be unwinding: closing is collective, and the others might never arrive.
   if (all_arrive(comm_)) {
     discard_file();
     MPI_Comm_free(&comm_);
@@ -236,8 +236,8 @@ void Hdf5Recorder::give_final_name() {
   });
 }
 
-// A step has failed on some process. Of a write that has failed HDF5 does not know, and can close the file; what HDF5
-// itself has failed at, perhaps on some processes only, leaves it unable to do so.
+// A step has failed on some process. After a failed write of ours, unknown to HDF5, HDF5 can close the file; after a
+// failure within HDF5, perhaps on some processes only, it cannot.
 void Hdf5Recorder::give_up(const std::string& message, bool came_through) {
   int usable = came_through ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, comm_);

@@ -36,7 +36,7 @@ void gather_cells(const PackedRows& rows, const std::vector<std::uint64_t>& orde
 
 }  // namespace
 
-// Of the columns that hold texts. The texts of later portions are not known.
+// The widths of the columns that hold texts. The texts of later portions are not known.
 std::vector<std::uint64_t> Hdf5Recorder::agreed_widths(std::vector<std::uint64_t> widths, bool last) const {
   MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
   WEFT_EXPECT(last || *std::max_element(widths.begin(), widths.end()) == 0, "a table with texts comes in portions");
@@ -61,7 +61,7 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
       for (const hdf5::Handle& column : open.columns)
         hdf5::check(H5Dset_extent(column.get(), &extent), "cannot extend a data set");
     });
-  // Each process for itself: its rows lie in one piece.
+  // Each process for itself: its rows are contiguous.
   together([&] {
     std::size_t offset = PackedRows::key_width;
     for (std::size_t c = 0; c < open.columns.size() && mine > 0; ++c) {
@@ -78,7 +78,7 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
   }
 }
 
-// A table that is written in one go lies in one piece; others grow by chunks.
+// A table that is written at once is contiguous; others grow by chunks.
 void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool final, std::int64_t interval) {
   constexpr hsize_t rows_per_chunk = 1 << 16;
   open.extent = rows;

@@ -76,8 +76,8 @@ void FileLock::give_back() {
 }
 
 // A lock of the open file description (fcntl(2), F_OFD_SETLK): the process may open and close the file elsewhere, as
-// MPI-IO does, without losing it; and it is in nobody's way who takes flock(2) locks, as HDF5 does to read. It lies on
-// one byte that no file has.
+// MPI-IO does, without losing it; and it does not disturb flock(2) locks, which HDF5 takes to read. It is on one byte
+// that no file has.
 std::string FileLock::take(const std::string& path) {
   struct statfs system {};
   for (;;) {
@@ -100,7 +100,7 @@ std::string FileLock::take(const std::string& path) {
       if (reason == EAGAIN || reason == EACCES) return fmt::format("'{}': {}", path, who_writes(mine));
       return "";  // a file system without locks
     }
-    // Whoever had it may have given the file its final name in between.
+    // The former owner may have given the file its final name in between.
     if (stat(path.c_str(), &there) == 0 && same_file(mine, there)) return "";
   }
 }

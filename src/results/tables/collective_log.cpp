@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The log of what the ranks of a process did in collectives, for any number of collectives.
+// The log of the ranks of a process in collectives, for any number of collectives.
 #include "results/tables/collective_log.hpp"
 
 #include "results/tables/fingerprint.hpp"
@@ -12,7 +12,7 @@ void CollectiveLog::add(const CollectivePart& part) {
   if (part.collective >= greatest_.collective) greatest_ = part;
 }
 
-// The ranks of a process mostly end a collective one soon after another: what is added up here need not be written.
+// The ranks of a process mostly end a collective shortly after each other: sums made here need not be written.
 void CollectiveLog::add(std::uint32_t collective, const CollectiveTimes& times) {
   CollectiveTimes& last = latest_[collective];
   if (last.before(times)) last = times;

@@ -16,7 +16,7 @@ namespace weft {
 
 namespace {
 
-/// What is known of one collective; travels as bytes.
+/// The result of one collective; sent as bytes.
 struct Partial {
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = -1;
@@ -37,7 +37,7 @@ struct Partial {
   }
 };
 
-/// What this process knows of one collective.
+/// This process's result of one collective.
 struct Share {
   std::uint64_t id = 0;
   Partial partial;

@@ -46,7 +46,7 @@ class PortLists {
   };
   std::vector<List> lists_;
   Ports ports_;
-  std::unordered_map<Ports, std::uint32_t, boost::hash<Ports>> known_;  ///< only looked up, never walked
+  std::unordered_map<Ports, std::uint32_t, boost::hash<Ports>> known_;  ///< only looked up, never iterated
 };
 
 /// Hosts hang on one switch each and carry no transit traffic, so the tables are between switches: for each pair
@@ -89,7 +89,7 @@ void ShortestPathRouting::prepare_without(const Topology& topology, std::uint64_
 
   const SwitchGraph links = switch_graph(graph);
   next_.assign(static_cast<std::size_t>(switches_) * switches_, 0);
-  std::vector<bool> wanted(switches_, false);  // switches without hosts are nobody's destination
+  std::vector<bool> wanted(switches_, false);  // switches without hosts are no destinations
   for (const Attachment& attachment : attachments_)
     if (attachment.network_switch != no_switch) wanted[attachment.network_switch] = true;
   std::vector<std::uint32_t> distance(switches_);

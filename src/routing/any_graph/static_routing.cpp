@@ -33,7 +33,7 @@ class StaticRouting final : public RoutingAlgorithm {
     }
   }
 
-  /// Of all sources: ports of paths to the destination through this node, and those of shortest paths.
+  /// For all sources: ports of paths to the destination through this node, and those of shortest paths.
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     std::vector<std::uint16_t> ports = others_->candidates(at, destination);
     for (const StaticPath& path : *paths_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Routing of networks side by side: each as it is routed alone. There is no way from one to another.
+// Routing of networks side by side: each is routed as if alone. There is no path from one to another.
 #include <array>
 
 #include "graph/shapes/rails_shape.hpp"

@@ -97,8 +97,8 @@ class ServerRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
     if (at.value() < shape_->first_switch()) return candidates(at, flow.destination);
-    // The port of the NIC that the flow goes to, as route() has it, or the next that this network, or what failures
-    // have left of it, leads to.
+    // The port of the NIC that the flow uses, as in route(), or the next one that is reachable in this network, or in
+    // the rest of it after failures.
     RouteRequest translated = between_nics(flow);
     const std::uint32_t server = by_gpus_.quotient(flow.destination.value());
     const std::uint32_t nic = shape_->design.nic_of_gpu[gpu_of(flow.destination)];

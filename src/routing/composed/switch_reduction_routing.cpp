@@ -101,7 +101,7 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
   bool is_unit(NodeId host) const { return host.value() >= hosts_; }
   std::uint32_t unit_of(NodeId host) const { return host.value() - hosts_; }
   NodeId below(NodeId unit) const { return NodeId(shape_->units[unit_of(unit)].below); }
-  /// Units stand where an accelerator below their switch is.
+  /// Units have the place of an accelerator below their switch.
   RouteRequest translated(RouteRequest flow) const {
     if (is_unit(flow.source)) flow.source = below(flow.source);
     if (is_unit(flow.destination)) flow.destination = below(flow.destination);

@@ -8,7 +8,7 @@
 // that has changed, which takes effect when a frame of 84 B would have crossed the link, and `delay` later. So a router
 // knows what was true one link's delay ago or earlier, as it could in a machine, and a report may cross from one
 // process to another like a packet: results do not depend on the number of processes. A longer interval or delay shows
-// what old knowledge costs. Reports take no bandwidth. What waits at the router's own port towards that link counts in.
+// the cost of old knowledge. Reports take no bandwidth. The queue of the router's own port towards that link is added.
 #include "routing/dragonfly/dragonfly_lanes.hpp"
 
 namespace weft {

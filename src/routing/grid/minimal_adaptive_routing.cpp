@@ -62,7 +62,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
   RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     const Choices choices = closer(at, request.flow);
     RouteChoice choice;
-    // Among equal queues the packet's own hash decides, so that routers in step do not all choose alike.
+    // Among equal queues the packet's own hash decides, so that routers in step do not all make the same choice.
     const std::uint32_t hash = ecmp_hash(request.flow, at, mix64(seed_ + request.psn));
     const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(choices.count));
     choice.port = choices.port[first];

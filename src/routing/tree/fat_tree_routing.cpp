@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Fat-tree routing by formula: up by ECMP until the destination lies below, then the one way down. No tables.
+// Fat-tree routing by formula: up by ECMP until the destination is below, then the only way down. No tables.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Up/down routing of generalized fat-trees by formula: up until the destination lies below, then down. Upwards either
-// by the flow's hash (ECMP) or by D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
+// Up/down routing of generalized fat-trees by formula: up until the destination is below, then down. Upwards either by
+// the flow's hash (ECMP) or by D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
 // permutations on real life fat trees", CCIT report 776, Technion 2010).
 #include "graph/shapes/tree_shape.hpp"
 #include "routing/algorithm/range_routing.hpp"
@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-/// What a level's formula needs.
+/// The numbers for a level's formula.
 struct Level {
   std::uint32_t first = 0;     ///< its first switch, counted from the first switch of the machine
   Reciprocal by_copies;        ///< switches over the same hosts

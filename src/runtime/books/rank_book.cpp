@@ -48,7 +48,7 @@ RankTransfers RankBook::transfers(Time end) const {
 
 RankRecord RankBook::record(Time end) const {
   RankRecord result = record_;
-  const std::int64_t open = (end - last_change_).ps();  // what is still under way counts until the end
+  const std::int64_t open = (end - last_change_).ps();  // open operations count until the end
   if (computing_ > 0) result.compute += open;
   if (communicating_ > 0) result.communication += open;
   if (communicating_ > 0 && computing_ == 0) result.exposed += open;
@@ -57,7 +57,7 @@ RankRecord RankBook::record(Time end) const {
   if (!explains_) return result;
   result.parts[TimePart::compute] = result.compute;
   result.parts[TimePart::idle] = result.idle;
-  // The reasons of waits under way are not known yet.
+  // The reasons of open waits are not known yet.
   result.parts[TimePart::peers] += end.ps() - result.parts.total();
   return result;
 }

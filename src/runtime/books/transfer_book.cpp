@@ -34,7 +34,7 @@ void TransferBook::end_recv(std::int64_t start, std::int64_t sent) {
   settle();
 }
 
-// What lies before all recvs in flight is none of their messages' time.
+// Spans before all recvs in flight belong to none of their messages.
 void TransferBook::settle() {
   auto span = open_.begin();
   for (; span != open_.end() && (recvs_.empty() || span->end <= *recvs_.begin()); ++span)

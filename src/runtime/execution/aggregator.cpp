@@ -19,8 +19,8 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
   exhausted_ = true;
 }
 
-// Begins the oldest call of the communicator for which a slice has arrived, if none is under way. All members send to
-// an aggregator in every call that needs it, and calls of one communicator have ascending ids.
+// Begins the oldest call of the communicator for which a slice has arrived, if none is running. All members send to an
+// aggregator in every call that needs it, and calls of one communicator have ascending ids.
 void RankExecutor::serve(std::uint32_t communicator) {
   if (!queues_.is_idle(communicator)) return;
   const ReceiveConnection::Slice* const oldest = connections_.oldest_slice(communicator);

@@ -92,8 +92,8 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   return bounded_sum(latency, std::max(of_bytes, tuning.min_step));
 }
 
-// A receiver that reads begins with a slice when the one before is done, so that of the link's time only what has
-// passed since then is over when the slice is here.
+// A receiver that reads begins with a slice when the one before is done, so only the part of the link's time since then
+// has passed when the slice arrives.
 Time CollectiveRun::still_fetching(Time now, const Lane& lane) const {
   const Bandwidth rate = call_.tuning.fetch_rate;
   if (rate.bps() <= 0 || !receives(lane.step.primitive) || is_aggregator() || over_network(lane.step)) return Time();

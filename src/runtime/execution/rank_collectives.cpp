@@ -112,7 +112,7 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.cause = cause_;
   if (member >= call.communicator->size()) message.tag = member;
   book_.add_bytes_sent(message.bytes);
-  if (connection.in_flight <= 1) since_last_answer(now, connection.queue_pair);  // nobody has waited for an answer
+  if (connection.in_flight <= 1) since_last_answer(now, connection.queue_pair);  // no one waited for an answer
   const auto [parts, last] = connections_.post(now, connection.queue_pair, connection.sent, message, 0);
   book_.add_sent(parts);
   if (records_.causes && credits_limited()) {

@@ -23,7 +23,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
       records_(records),
       matching_(program_->receives_any()),
       connections_(host_, placement, network),
-      // Where processors are shared out, communication takes their time itself.
+      // Where operations share processors, communication takes processor time itself.
       slowed_(network.shares_processors() ? 1 : program_->compute_slowdown()),
       book_(rank.value(), host_, records.explain, records.undecided) {
   keeps_operations_ = records.keep_operations.keeps(rank.value());
@@ -48,7 +48,7 @@ void RankExecutor::start(Time now) {
   make_progress(now);
 }
 
-// Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
+// Admit operations until the program ends or, if it follows the clock, until its newest operation is in the future.
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now && may_read_on()) {
     look_for_interrupt();  // there is no bound on the operations of a moment
@@ -141,7 +141,7 @@ void RankExecutor::start_operation(Time now, LiveOperation& live) {
   begin_operation(now, live);
 }
 
-// Of programs whose streams are no processors, communication and the host's operations are on one, and those of the
+// In programs whose streams are no processors, communication and the host's operations are on one, and those of the
 // accelerator on others.
 ProcessorRequest RankExecutor::processor_request(const LiveOperation& live) const {
   const Operation& operation = live.operation;
@@ -184,7 +184,7 @@ void RankExecutor::begin_operation(Time now, LiveOperation& live) {
   start_collective(now, live);
 }
 
-// Of streams that are processors the network knows the order.
+// The network knows the order of streams that are processors.
 void RankExecutor::keep_dependencies(const Operation& operation) {
   std::optional<std::uint32_t> stream;
   if (queues_.use().has_turns(operation)) stream = queues_.use().number_of(operation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the operations of a rank wait for.
+// The reasons for which the operations of a rank wait.
 #include <fmt/format.h>
 
 #include "runtime/execution/rank_executor.hpp"

@@ -69,11 +69,11 @@ RankExecutor& Runtime::executor_of_rank(NodeId host, std::uint32_t rank) {
   throw InternalError(fmt::format("host {} gets a message for rank {}, which is not there", host.value(), rank));
 }
 
-// Aggregators are made when the first message for them comes.
+// Aggregators are made when the first message for them arrives.
 RankExecutor& Runtime::add_aggregator(NodeId host, std::uint32_t rank) {
   const std::uint32_t place = add_place(host);
   executors_.push_back(std::make_unique<RankExecutor>(Rank(rank), placement_, place, workload_, network_, records_));
-  background_.push_back(true);  // the ranks that it serves say whether all is done
+  background_.push_back(true);  // the ranks that it serves determine whether all is done
   return *executors_.back();
 }
 

@@ -11,8 +11,8 @@
 #include "support/system/temporary_file.hpp"
 
 namespace weft {
-/// Both files have lines by rank and group, which is the number of the line in the rank's row or column. Rows lie one
-/// after the other; columns a group at a time, as the rows are read.
+/// Both files have lines by rank and group, which is the number of the line in the rank's row or column. Rows are
+/// stored one after the other; columns a group at a time, as the rows are read.
 class BlockTable::Stored {
   /// Blocks of one sender to consecutive receivers, or of one receiver from consecutive senders, after the offset of
   /// the first of them.
@@ -66,7 +66,7 @@ class BlockTable::Stored {
   std::int64_t output_offset(std::uint32_t from, std::uint32_t to) const {
     return column(to, from / BlockLine::blocks).offset_of(from % BlockLine::blocks);
   }
-  /// Without a line of its own: senders and receivers have theirs from the offsets that they ask for.
+  /// Reads no line itself: senders and receivers have read theirs for the offsets that they need.
   std::int64_t bytes(std::uint32_t from, std::uint32_t to) const {
     if (!rows_have_bytes_[std::size_t{from} * groups_ + to / BlockLine::blocks]) return 0;
     const RecentLine* of_row = recent_of_row_[from].get();

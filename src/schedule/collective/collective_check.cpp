@@ -44,7 +44,7 @@ struct Worker {
   bool ended = false;
 };
 
-/// What lanes have stored, and may read: those of a channel, or all of a rank.
+/// The bytes that lanes have stored, and may read: lanes of a channel, or all of a rank.
 struct Memory {
   Storage input;
   Storage output;
@@ -157,7 +157,7 @@ class Replayer {
     return true;
   }
 
-  /// The queue of what a step receives, or null if it is empty.
+  /// The queue from which a step receives, or null if it is empty.
   std::deque<Slice>* incoming(const Worker& worker, std::uint32_t number) {
     const auto found = flights_.find({worker.step.receive_from(number), worker.index, worker.channel});
     return found == flights_.end() || found->second.empty() ? nullptr : &found->second;
@@ -257,7 +257,7 @@ class Replayer {
     return text.empty();
   }
 
-  /// Why a worker that has not ended goes no further.
+  /// The reason why a worker that has not ended cannot continue.
   std::string reason(const Worker& worker) {
     const Step& step = worker.step;
     if (waits(worker))
@@ -333,7 +333,7 @@ CollectiveReplay replay(const CollectiveAlgorithm& algorithm, const CollectiveCa
   WEFT_EXPECT(algorithm.supports(call.kind), "{} by {}", to_text(call.kind), call.algorithm);
   WEFT_EXPECT(call.communicator->size() > 0, "a communicator of no ranks");
   CollectiveReplay result = Replayer(algorithm, call, step_limit, false).run();
-  // Lanes of one rank share memory: what they do must not depend on which of them is faster.
+  // Lanes of one rank share memory: their results must not depend on which of them is faster.
   if (algorithm.lanes(call) == algorithm.channels(call) && !algorithm.shares_memory()) return result;
   if (!result.violations.empty()) return result;
   return Replayer(algorithm, call, step_limit, true).run();

@@ -21,7 +21,7 @@ struct Lane {
   bool handling = false;
   Bytes done;
   std::uint64_t marks = 0;
-  std::uint64_t depth = 0;       ///< messages before what the lane does now
+  std::uint64_t depth = 0;       ///< messages before the lane's current step
   std::uint64_t mark_depth = 0;  ///< at its last mark
 };
 
@@ -118,7 +118,7 @@ class Model {
     return rate_.bps() > 0 ? serialization_time(wire_bytes(call_.tuning.protocol, bytes), rate_) : Time();
   }
 
-  /// Lets all lanes of a rank go as far as they go; lanes may wait for each other.
+  /// Runs all lanes of a rank as far as possible; lanes may wait for each other.
   void wake(std::uint32_t rank) {
     for (bool progress = true; progress;) {
       progress = false;

@@ -22,7 +22,7 @@ bool has_few_steps(const CollectiveAlgorithm& algorithm, const CollectiveCall& c
 
 CountableCall countable(const CollectiveCall& call) {
   CountableCall result{call};
-  if (call.blocks) return result;  // each of its own size: a table that somebody has written
+  if (call.blocks) return result;  // each of its own size, given by a table
   // No algorithm chooses steps of fewer bytes.
   const Bytes least = call.tuning.chunk > Bytes(0) ? call.tuning.chunk : Bytes::kib(1);
   if (static_cast<std::uint64_t>(call.size / least) < max_steps / 64) return result;

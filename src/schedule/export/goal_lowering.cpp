@@ -17,7 +17,7 @@ constexpr std::uint32_t max_goal_cpus = 256;
 constexpr std::uint32_t goal_cpus_of_streams = stream_count - 1;
 constexpr std::uint64_t max_goal_tags = 0xffffffffU;  // the last one is "any"
 
-/// What waits for something waits for these ends and beginnings.
+/// The ends and beginnings for which dependent operations wait.
 struct GoalEnds {
   std::vector<std::uint32_t> ends, starts;
   void add(const GoalEnds& other) {
@@ -113,8 +113,8 @@ class GoalLowering {
     return add(std::move(one), waits);
   }
 
-  // Computations of no stream are on a processor where nothing else is under way: that of one that they wait for, if it
-  // is the last there.
+  // Computations of no stream are on a processor where nothing else runs: that of a computation that they wait for, if
+  // it is the last there.
   std::uint8_t cpu_of(const Operation& operation) {
     if (own_cpus_) return operation.cpu;
     if (operation.stream != Stream::none)
@@ -134,7 +134,7 @@ class GoalLowering {
       refuse_goal("more than 248 computations at the same time; a schedule has 256 cpus, 8 of them for streams");
     return static_cast<std::uint8_t>(next_cpu_++);
   }
-  /// One for each lane of each communicator, and what it is for.
+  /// One for each lane of each communicator, and its purpose.
   std::uint8_t cpu_of_lane(const CollectiveCall& call, std::uint32_t lane, std::uint32_t purpose) {
     const auto [at, fresh] = cpu_of_lane_.try_emplace({call.communicator->id(), lane, purpose}, std::uint8_t{0});
     if (fresh) at->second = fresh_cpu();
@@ -260,7 +260,7 @@ class GoalLowering {
     lane.sent = std::move(sent);
   }
 
-  /// Messages of a lane are under way to their NIC at the same time: a processor takes them in turn, so the lane needs
+  /// Messages of a lane are on their way to the NIC at the same time: a processor takes them in turn, so the lane needs
   /// several.
   std::uint8_t fresh_post_cpu(const CollectiveCall& call, std::uint32_t lane) {
     constexpr std::uint32_t posts_at_a_time = 4;

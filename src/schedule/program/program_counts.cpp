@@ -25,7 +25,7 @@ double bytes_of_member(const CollectiveCall& call, const CollectiveAlgorithm& al
   return static_cast<double>(sum);
 }
 
-/// What a member asks for: the size, or if that is the sum of all members' rows, a member's share of it.
+/// The bytes of one member: the size, or if that is the sum of all members' rows, a member's share of it.
 double bytes_of_each(const CollectiveCall& call) {
   const bool of_all = call.blocks && call.blocks->of_pairs();
   return static_cast<double>(call.size.count()) / (of_all ? call.communicator->size() : 1);

@@ -88,7 +88,7 @@ class ProgramDump {
     return awaited;
   }
 
-  /// Walks the programs of ranks that are alike side by side.
+  /// Goes through the programs of equal ranks side by side.
   void write_kind(const std::vector<std::uint32_t>& ranks) {
     if (ranks.empty()) return;
     awaited_ = awaited_operations(ranks.front());

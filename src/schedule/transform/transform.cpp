@@ -46,7 +46,7 @@ CallChoice read_choice(const Spec& map) {
   return choice;
 }
 
-/// `by`, or what a number of the one precision takes over the other.
+/// `by`, or the ratio of the bytes of a number in the two precisions.
 double read_resize_factor(const Spec& map) {
   const std::map<std::string, double> bytes = {{"fp64", 8}, {"fp32", 4}, {"tf32", 4}, {"bf16", 2},
                                                {"fp16", 2}, {"fp8", 1},  {"int8", 1}, {"fp4", 0.5}};

@@ -84,7 +84,7 @@ class ResizedCalls final : public TransformedWorkload {
   std::unique_ptr<RankProgram> program(Rank rank) const override;
 
  private:
-  /// Ranks and repetitions that ask one after another have one table.
+  /// Ranks and repetitions with the same table, one after another, share the result.
   std::shared_ptr<const BlockTable> resized_blocks(const CollectiveCall& call) const {
     if (call.blocks != last_before_) {
       last_after_ = resized(*call.blocks, call.communicator->size(), factor_);
@@ -188,7 +188,7 @@ class ProgramOfFewer final : public ProgramFilter {
 
  private:
   const FewerCalls& workload_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> gone_;  // id -> what it waited for; looked up only
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> gone_;  // id -> its dependencies; looked up only
 };
 
 std::unique_ptr<RankProgram> FewerCalls::program(Rank rank) const {

@@ -48,7 +48,7 @@ class ScaledProgram final : public ProgramFilter {
   double factor_;
 };
 
-/// Operations are left out. What one that is gone had waited for is kept, because others may still name it.
+/// Operations are left out. The dependencies of a removed operation are kept, because others may still name it.
 class ThinnedProgram final : public ProgramFilter {
  public:
   using IsGone = std::function<bool(const Operation&)>;
@@ -152,7 +152,7 @@ class FusedProgram final : public ProgramFilter {
   std::string pattern_;
   double factor_;
   std::optional<Operation> held_;
-  std::vector<std::uint64_t> members_;                          // of the group at hand, but the last
+  std::vector<std::uint64_t> members_;                          // of the current group, but the last
   std::unordered_map<std::uint64_t, std::uint64_t> member_of_;  // id -> that of the group; looked up only
 };
 

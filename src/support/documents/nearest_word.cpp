@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// What an edit costs; one of a character that joins the parts of a name is half an edit, and capitals are none.
+/// The cost of an edit; a character that joins the parts of a name costs half an edit, and capitals cost nothing.
 constexpr std::size_t edit = 2;
 
 std::size_t cost_of(char one) { return one == '-' || one == '_' || one == '.' || one == ' ' ? edit / 2 : edit; }

@@ -24,7 +24,7 @@ using Kind = Spec::Value::Kind;
 
 namespace {
 
-/// What a value is, for "found ...".
+/// A description of a value, for "found ...".
 std::string found(const Value& value) {
   switch (value.kind) {
     case Kind::null:
@@ -118,7 +118,7 @@ Value& step_into_sequence(Value& sequence, const std::string& step, const std::s
   return *items[index];
 }
 
-/// One step of a --set path; what is not there yet is made.
+/// One step of a --set path; missing maps are created.
 Value& step_into(Value& from, const std::string& step, const std::string* option) {
   if (from.kind == Kind::scalar) {
     throw InputError({*option, 0}, fmt::format("`{}` is the single value '{}', so there is no '{}' in it to set",
@@ -187,7 +187,7 @@ std::optional<Spec> Spec::find(const std::string& key) const {
 
 Spec Spec::at(const std::string& key) const {
   if (auto child = find(key)) return *child;
-  // The key may be there, misspelt: finish() would find it, but this comes first.
+  // The key may be there, misspelt: finish() would find it, but this check is earlier.
   for (const Value* child : value_->children->in_order) {
     if (value_->children->asked.contains(child->key)) continue;
     const std::string hint = did_you_mean(child->key, {key});

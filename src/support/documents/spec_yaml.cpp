@@ -19,7 +19,7 @@ namespace {
 using Value = Spec::Value;
 using Kind = Spec::Value::Kind;
 
-/// Aliases of aliases grow exponentially: more copies than any honest file makes are refused.
+/// Aliases of aliases grow exponentially: more copies than any reasonable file makes are refused.
 constexpr std::size_t max_alias_copies = 2'000'000;
 
 class TreeBuilder : public YAML::EventHandler {
@@ -83,7 +83,7 @@ class TreeBuilder : public YAML::EventHandler {
     int line;
     bool merge;  ///< "<<": its value's entries join the map
   };
-  /// A map or sequence whose end has not come yet.
+  /// A map or sequence whose end has not been read yet.
   struct Open {
     Value* value;
     YAML::anchor_t anchor;
@@ -117,7 +117,7 @@ class TreeBuilder : public YAML::EventHandler {
   void place_in_map(Open& map, Value& value) {
     const Key key = *std::exchange(map.key, std::nullopt);
     value.key_line = key.line;
-    // A block starts on a later line than its key, and an absent value has the line of what follows.
+    // A block starts on a later line than its key, and an absent value has the line of the next item.
     if (value.kind != Kind::scalar) value.line = key.line;
     if (key.merge) {
       map.merges.push_back(&value);
@@ -153,7 +153,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (anchor != YAML::NullAnchor) anchors_[anchor] = &value;
   }
 
-  /// Merge keys (https://yaml.org/type/merge.html): what stands in the map itself wins, then the earlier source.
+  /// Merge keys (https://yaml.org/type/merge.html): a key of the map itself wins, then the earlier source.
   void merge(Open& map) {
     for (Value* source : map.merges) {
       if (source->kind == Kind::sequence) {
@@ -201,8 +201,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t copies_ = 0;
 };
 
-/// A hint on what the parser's message says nothing of, if this line (0-based) is indented by a tab or otherwise than
-/// the lines before it, or if the one before it has no space behind its colon.
+/// A hint that the parser's message does not give, if this line (0-based) is indented by a tab or otherwise than the
+/// lines before it, or if the one before it has no space behind its colon.
 std::string layout_hint(const std::string& text, int line) {
   std::istringstream stream(text);
   std::string content, last;

@@ -32,7 +32,7 @@ constexpr std::size_t longest_name = 4096;
 char folder[longest_name] = "";
 
 // Handlers call only what POSIX allows in them (signal-safety(7)), which is why there is a child: it may look into a
-// folder. Nobody waits for it.
+// folder. No one waits for it.
 [[noreturn]] void end_process() {
   if (folder[0] != '\0' && fork() == 0) {
     execl("/bin/rm", "rm", "-rf", "--", folder, static_cast<char*>(nullptr));

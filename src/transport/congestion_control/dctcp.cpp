@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // DCTCP: the window is cut by the share of marked bytes. M. Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192;
-// what the paper leaves to TCP as in RFC 8257, RFC 5681 and RFC 3168.
+// the parts that the paper leaves to TCP follow RFC 8257, RFC 5681 and RFC 3168.
 #include <algorithm>
 
 #include "transport/congestion_control/congestion_parameters.hpp"
@@ -64,7 +64,7 @@ class Dctcp final : public CongestionControl {
     marked_ = 0;
     window_end_ = next_psn;
   }
-  /// Callers see to it that this happens at most once per window of data.
+  /// Callers make sure that this happens at most once per window of data.
   void reduce(std::uint64_t next_psn, double factor) {
     reduced_until_ = next_psn;
     window_ = std::max(window_ * factor, mtu_);

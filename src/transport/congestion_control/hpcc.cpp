@@ -63,7 +63,7 @@ class Hpcc final : public CongestionControl {
   }
 
   /// MeasureInflight: U, and whether there was a measurement. A hop that has no predecessor, after a change of path, or
-  /// whose data is older than what is known (packets that overtook each other), is only taken down.
+  /// whose data is older than the known one (packets that overtook each other), is only recorded.
   bool measure(std::span<const HopTelemetry> hops) {
     if (hops.size() != known_hops_) {
       known_hops_ = std::min(hops.size(), last_.size());

@@ -43,9 +43,9 @@ class NdpSender final : public CongestionControl {
   std::uint64_t max_;
 };
 
-/// Each packet that comes, trimmed or not, asks for another one. Pulls leave at the rate at which full packets fill the
-/// port, those of one sender after another. A sender that has nothing more to send gets back at once what it will not
-/// use, so that it begins its next message with a first window and no sender waits for it.
+/// Each packet that arrives, trimmed or not, requests another one. Pulls leave at the rate at which full packets fill
+/// the port, those of one sender after another. A sender that has nothing more to send gets back at once the pulls that
+/// it will not use, so that it begins its next message with a first window and no sender waits for it.
 class NdpReceiver final : public ReceiverControl {
  public:
   explicit NdpReceiver(Time packet_time) : packet_time_(packet_time) {}
@@ -87,7 +87,7 @@ class NdpReceiver final : public ReceiverControl {
  private:
   using Key = std::pair<NodeId, std::uint32_t>;  // source, its queue pair
   struct Flow {
-    std::uint32_t again = 0;  // pulls that it needs for what was trimmed
+    std::uint32_t again = 0;  // pulls that it needs for trimmed packets
     std::uint32_t rest = 0;
     bool listed = false;  // in turns_
   };
@@ -121,7 +121,7 @@ class Ndp final : public CongestionControlKind {
     return result;
   }
   EcnMarking default_marking(Bandwidth, Time) const override { return {}; }
-  /// By default what is under way in a round trip, as the paper's section 3.2 has it, and a packet more, for a full
+  /// By default the packets in flight in a round trip, as in the paper's section 3.2, and one more, for a full
   /// path.
   std::unique_ptr<CongestionControl> make(const FlowPath& path) const override {
     const double product = wire_bdp(path) / static_cast<double>(path.wire_packet().count());

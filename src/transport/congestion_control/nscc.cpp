@@ -82,8 +82,8 @@ class Nscc final : public CongestionControl {
     return allowance();
   }
 
-  /// A trimmed header or another sign of loss takes the packet's bytes out of the window, unless the window is set
-  /// anew.
+  /// A trimmed header or another sign of loss takes the packet's bytes out of the window, unless the window is
+  /// reset.
   Allowance on_loss(const LossEvent& loss) override {
     const double bytes = std::max(static_cast<double>(loss.lost.count()) / share_, mtu_);
     ignored_ += bytes;
@@ -148,8 +148,8 @@ class Nscc final : public CongestionControl {
     received_ = 0;
   }
 
-  /// Once per round trip and target: if packets were trimmed or very late, and little came through, the window becomes
-  /// what came through. True if so, or while what was in flight then is still coming in.
+  /// Once per round trip and target: if packets were trimmed or very late, and few bytes arrived, the window becomes
+  /// the bytes that arrived. True if so, or while packets in flight at that time still arrive.
   bool quick_adapt(Time now, bool lost, bool marked, double delay, Bytes in_flight) {
     if (!p_.quick_adapt) return false;
     bool done = false;

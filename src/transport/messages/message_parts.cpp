@@ -8,8 +8,8 @@
 namespace weft {
 namespace {
 
-// A network that knows no packets says how long the message would take if there were no others, and how long its queue
-// pair and its NIC had others to send.
+// A network without packets gives the time of the message without any others, and the times for which its queue pair
+// and its NIC had others to send.
 TimeParts parts_without_packets(const Message& message, Time delivered) {
   TimeParts parts;
   Time rest = delivered - message.issued;

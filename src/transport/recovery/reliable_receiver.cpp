@@ -111,8 +111,8 @@ void ReliableReceiver::on_ahead(std::uint64_t psn, const Packet& packet, Message
     return;
   }
   if (last) pool.release(packet.message);
-  // One NACK for a gap (IBTA vol. 1, 9.7.5.1.2). Numbers that go down tell that the sender has started again and the
-  // gap is a new one.
+  // One NACK for a gap (IBTA vol. 1, 9.7.5.1.2). Decreasing numbers show that the sender has started again and the gap
+  // is a new one.
   answer.nack = !gap_reported_ || psn <= last_ahead_;
   gap_reported_ = true;
   last_ahead_ = psn;

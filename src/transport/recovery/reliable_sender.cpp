@@ -107,7 +107,7 @@ Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, c
   return packet;
 }
 
-// A packet that was lost goes out again: that time its message has waited for it.
+// A lost packet is sent again: its message has waited for it until now.
 void ReliableSender::count_recovery(Time now, std::uint64_t psn, Message& message) {
   missed_ = UINT64_MAX;
   // With go_back_0 the ring may have forgotten the first packet.
@@ -132,7 +132,7 @@ Bytes ReliableSender::take_arrived(std::uint64_t psn) {
 Bytes ReliableSender::take_acked(std::uint64_t up_to) {
   Bytes bytes;
   for (; acked_ < up_to; ++acked_) bytes += take_arrived(acked_);
-  if (next_ < acked_) {  // it had gone back further than the receiver had come
+  if (next_ < acked_) {  // it had gone back behind packets that the receiver had
     next_ = acked_;
     cursor_ = no_slot;
   }
@@ -179,7 +179,7 @@ Bytes ReliableSender::lose_overtaken(std::uint64_t arrived, const RecoveryRules&
   for (std::uint64_t psn = acked_; psn < end; ++psn) {
     const Sent& entry = sent(psn);
     if (entry.state != State::flying || entry.at >= at) continue;
-    if (entry.again && rules.reordering > 1) continue;  // its successors may have taken shorter ways: the timer tells
+    if (entry.again && rules.reordering > 1) continue;  // its successors may have had shorter paths: the timer runs
     bytes += lose(psn);
   }
   return bytes;
@@ -246,9 +246,9 @@ ReliableSender::Progress ReliableSender::on_nack(Time now, std::uint32_t expecte
     in_vain_ = missing == nacked_ ? in_vain_ + 1 : 0;
     nacked_ = missing;
     // A responder of InfiniBand sends one NACK until the packet has arrived (IBTA vol. 1, 9.7.5.1.2), and everything
-    // else is the timer's. Ours reports each further loss, which is faster where chance loses packets. But where a
-    // queue is full of what the sender repeats, and its packets come in step with those that leave, the first of them
-    // never finds room: then only a pause helps.
+    // else is the timer's. Ours reports each further loss, which is faster where chance loses packets. But if a queue
+    // is full of repeated packets of the sender, and its packets arrive in step with those that leave, the first of
+    // them never finds space: then only a pause helps.
     if (in_vain_ >= max_in_vain) return progress;
   }
   if (rules.keeps_gaps()) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below what docs/concepts/performance.md tells, because
-other programs may run beside; what the hot path costs exactly is counted by tests/performance/instructions_test.py.
+"""`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below the values in docs/concepts/performance.md,
+because other programs may run beside; tests/performance/instructions_test.py counts the exact cost of the hot path.
 scripts/measure_scaling, which `scripts/bench --scaling` runs: its table and pictures."""
 
 import csv

@@ -80,7 +80,7 @@ class DeviceCommand(ProgramTest):
         self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
 
     def test_says_where_the_numbers_hold(self):
-        """Each ready-made device says what was measured and what is assumed; those without curves have no tables."""
+        """Each ready-made device names its measurements and assumptions; those without curves have no tables."""
         for path in sorted(DEVICES.glob("*.yaml")):
             text = self.run_weft("device", path.stem).out
             lines = yaml.safe_load(path.read_text())["validity"]
@@ -99,8 +99,8 @@ class DeviceCommand(ProgramTest):
         self.assertIn("other kernels  100 % of the memory's bandwidth", text)
 
     def test_pytorchs_attention_is_slower_than_the_package_it_comes_from(self):
-        """Forward, head size 128, no mask, 16,384 tokens in sequences of 4096, 8192 and 16,384, in ms, on one GPU: PyTorch's kernel and
-        that of flash-attention 2 (pytorch/benchmark, pull request 2443). A100 and B200 have none of their own."""
+        """Forward, head size 128, no mask, 16,384 tokens in sequences of 4096, 8192 and 16,384, in ms, on one GPU: PyTorch's
+        kernel and that of flash-attention 2 (pytorch/benchmark, pull request 2443). A100 and B200 have no separate values."""
         pytorch, package = (1.65574, 3.27904, 6.55098), (1.55882, 3.08669, 6.14246)
         ratio = math.prod(other / one for one, other in zip(pytorch, package)) ** (1 / 3)
         for name in ("h100-sxm", "h200-sxm", "gh200"):

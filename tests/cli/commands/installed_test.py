@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `cmake --install` and `cpack` make works in an empty folder, wherever it is put, and goes away without a trace."""
+"""The results of `cmake --install` and `cpack` work in an empty folder at any place, and are removed completely."""
 # Time limit: 600 s
 # Runs in: full
 
@@ -24,7 +24,7 @@ class Installed(ProgramTest):
         return done.stdout
 
     def check(self, prefix):
-        """Everything by its name and from a folder that has nothing: not a byte comes from the source tree."""
+        """Everything by its name and from an empty folder: not a byte is read from the source tree."""
         empty = self.folder / "empty"
         empty.mkdir()
         weft = prefix / "bin/weft"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""The command line that scripts rely on: commands, options, what is printed where, and that what is printed is true."""
+"""The command line that scripts rely on: commands, options, the streams of outputs, and the truth of outputs."""
 
 import json
 import os
@@ -45,7 +45,7 @@ class Words(ProgramTest):
         for word in ["run EXPERIMENT.yaml", "describe EXPERIMENT.yaml", "topology SPEC.yaml", "weft list [" + "|".join(LISTS) + "]",
                      "weft bench", "--set", "-o [ --output ]", "--engine", "weft, or ns3-default", "--seed",
                      "--summary", "table or json", "--quiet", "--json", "--version", "Exit codes: 0 done, 2 ", "130 interrupted"]:
-            self.assertIn(word, re.sub(r"\|\n +", "|", text))  # a long list goes on in the next line
+            self.assertIn(word, re.sub(r"\|\n +", "|", text))  # a long list continues in the next line
         self.assertLessEqual(max(map(len, text.splitlines())), 120)
 
     def test_help_of_one_command(self):
@@ -172,7 +172,7 @@ class Lists(ProgramTest):
 
 class Describe(ProgramTest):
     def check(self, path, *words, run=True):
-        """What is foretold happens: packet-hops, messages, packets, and bytes on the wire of every class of links."""
+        """Predictions are right: packet-hops, messages, packets, and wire bytes of every class of links."""
         text = self.run_weft("describe", path, *words).out
         self.assertEqual([line for line in text.splitlines()[1:] if not line.startswith(" ")],
                          ["machine", "workload", "expected"])
@@ -246,12 +246,12 @@ class Llama(ProgramTest):
         self.assertAlmostEqual(float(number) * UNITS[unit], payload, delta=6e-4 * payload)
 
     def test_starts(self):
-        """It simulates and says how far it is; the user ends it."""
+        """It simulates and prints its progress; the user ends it."""
         process = start(["run", self.PATH, "-o", "llama.h5"], folder=self.folder)
         self.addCleanup(stop, process)
         readable, _, _ = select.select([process.stderr], [], [], 60)
         self.assertTrue(readable, "no progress in a minute")
-        self.assertRegex(process.stderr.readline(), r"^weft: warning: OUT OF MEMORY: ")  # as the file says itself
+        self.assertRegex(process.stderr.readline(), r"^weft: warning: OUT OF MEMORY: ")  # as recorded in the file
         self.assertRegex(process.stderr.readline(), r"^\d+ %, \d+ s elapsed, .*\d+\.\d+ ms simulated$")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
@@ -266,7 +266,7 @@ class Summary(ProgramTest):
             "fingerprint", "messages", "bytes_delivered", "packets_dropped", "output"]
 
     def test_json(self):
-        """One object, nothing else, and what it says is what the file says."""
+        """One object, nothing else, and its values are those of the file."""
         path = self.write(traffic(pattern="permutation", size="123456 B", queue_pairs=2))
         for ranks in [None, 2]:
             with self.subTest(ranks=ranks):

@@ -22,7 +22,7 @@ SIZES = ["-b", "1K", "-e", "4M", "-f", "4"]
 
 
 def seven_wide(value):
-    """getFloatStr of width 7: digits as long as there is room for them."""
+    """getFloatStr of width 7: as many digits as fit."""
     power = len(str(int(value))) if value >= 1 else 0
     return f"{value:7.2f}" if power < 5 else f"{value:7.1f}" if power < 6 else f"{value:7.0f}"
 
@@ -112,7 +112,7 @@ class SeveralAlgorithms(PerfTest):
         self.assertIn(">recursive_doubling</text>", picture)
 
     def test_crossover(self):
-        """Lines between the two sizes at which the fastest changes meet at the size that is told."""
+        """Lines between the two sizes at which the fastest changes cross at the printed size."""
         report = self.report(*SIZES, *SEVERAL)
         ring, doubling = self.times(report, "ring"), self.times(report, "recursive_doubling")
         self.assertEqual(len(report["crossovers"]), 1)
@@ -240,7 +240,7 @@ class Compare(PerfTest):
         self.write(json_log(self.rows()), "a.json")
         for name in ["a.log", "a.json"]:
             report = self.report("--compare", name)
-            self.assertEqual(self.times(report, "ring"), self.exact)  # the log says which sizes
+            self.assertEqual(self.times(report, "ring"), self.exact)  # the log names the sizes
             one = report["comparisons"][0]
             self.assertEqual([row["size_bytes"] for row in one["rows"]], list(self.exact))
             for key in ["mean_absolute_error_percent", "mean_error_percent", "largest_error_percent"]:
@@ -248,7 +248,7 @@ class Compare(PerfTest):
             self.assertEqual(one["order_of_sizes"], {"pairs": 21, "same": 21})
 
     def test_a_quarter_slower(self):
-        """Measured 1.25 times what is simulated: 20 % too fast, each row. Times have the digits of nccl-tests."""
+        """Measured times are 1.25 times the simulated ones: 20 % too fast, each row. Times have the digits of nccl-tests."""
         self.write(text_log(self.rows(1.25)), "a.log")
         self.write(json_log(self.rows(1.25)), "a.json")
         for name in ["a.log", "a.json"]:
@@ -275,7 +275,7 @@ class Compare(PerfTest):
         self.write(json_log(self.rows()), "a.json")
         one = self.report("--compare", "a.json", "--in-place")["comparisons"][0]
         self.assertAlmostEqual(one["mean_error_percent"], -50, delta=1e-4)
-        # Only in place: nothing stands in the columns of the other.
+        # Only in place: the columns of the other are empty.
         rows = self.rows()
         text = text_log([(size, us) for size, us, _ in rows])
         self.write(text, "b.log")
@@ -283,7 +283,7 @@ class Compare(PerfTest):
         self.assertAlmostEqual(one["mean_error_percent"], 0, delta=0.05)
 
     def test_largest_error_and_order(self):
-        """One time stands out: the error's place and sign, and the pairs of sizes whose order it turns round."""
+        """One time stands out: the error's place and sign, and the pairs of sizes whose order it reverses."""
         rows = self.rows()
         rows[3] = (rows[3][0], rows[3][1] / 100, 1)  # 65536 B
         self.write(text_log(rows, time=lambda us: f"{us:.8f}"), "a.log")
@@ -297,7 +297,7 @@ class Compare(PerfTest):
         self.assertEqual(one["order_of_sizes"], {"pairs": 21, "same": 21 - turned})
 
     def test_order_of_algorithms(self):
-        """Each log is of an algorithm; in the last two sizes the measured order is the other way round."""
+        """Each log is of an algorithm; in the last two sizes the measured order is reversed."""
         report = self.report(*SIZES, *SEVERAL)
         for name in ["ring", "recursive_doubling"]:
             times = list(self.times(report, name).items())
@@ -312,7 +312,7 @@ class Compare(PerfTest):
         self.assertIn("# Order of algorithms  : 5 of 7 pairs", self.perf(*SEVERAL, *words))
 
     def test_sizes_and_lines_of_others(self):
-        """Sizes that were asked for; lines of NCCL_DEBUG and tags of mpirun between the rows; an older head."""
+        """Requested sizes; lines of NCCL_DEBUG and tags of mpirun between the rows; an older head."""
         text = text_log(self.rows())
         other = "10-0-0-1:77:99 [0] NCCL INFO Connected all rings"
         mixed = "".join(f"[1,0]<stdout>:{line}\n{other}\n" for line in text.splitlines())

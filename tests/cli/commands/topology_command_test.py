@@ -32,7 +32,7 @@ class TopologyTest(ProgramTest):
 
 class Reports(TopologyTest):
     def test_units_that_reduce_are_no_hosts(self):
-        """One unit in each of 8 leaves and 4 cores; all else is what the machine is without them."""
+        """One unit in each of 8 leaves and 4 cores; the rest of the machine is unchanged."""
         plain, reducing = self.report(FAT_TREE), self.report({**FAT_TREE, "switch_reduction": {}})
         self.assertEqual((plain.pop("reduction_units"), reducing.pop("reduction_units")), (0, 8 + 4))
         self.assertNotEqual(plain.pop("partitions"), reducing.pop("partitions"))  # units are dealt to processes, too
@@ -203,7 +203,7 @@ class Errors(TopologyTest):
             self.assertRegex(done.err, pattern)
 
     def test_machines(self):
-        """g > a h + 1, an odd k, a rate of zero, a disconnected graph: file:line and what would be right."""
+        """g > a h + 1, an odd k, a rate of zero, a disconnected graph: file:line and the expected value."""
         cases = [({**DRAGONFLY, "g": 10}, r"\.yaml:\d+: `g`: .*at most a h \+ 1 = 9"),
                  ({**FAT_TREE, "k": 5}, r"must be even"), ({**STAR, "link_rate": "0 Gb/s"}, "above 0"),
                  ({"kind": "graph", "hosts": 2, "switches": 2, **LINKS,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
-"""`weft workload`: what it counts is what a run sends, its step time is that of a run, its bubbles are those of the
-literature, and the verdict on memory comes first."""
+"""`weft workload`: its counts are the traffic of a run, its step time is that of a run, its bubbles are those of the
+literature, and the verdict on memory is first."""
 
 import decimal
 import json
@@ -18,7 +18,7 @@ MODEL = {"model_type": "llama", "max_position_embeddings": 4096, "hidden_size": 
 MIXTURE = {"model_type": "mixtral", "max_position_embeddings": 4096, "hidden_size": 128, "intermediate_size": 256,
            "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 64,
            "num_local_experts": 8, "num_experts_per_tok": 2}
-# What a network costs that is next to nothing.
+# The cost of a network that takes almost no time.
 FREE = {"kind": "star", "hosts": 16, "link_rate": "900 Tb/s", "link_delay": "1 ps"}
 
 
@@ -103,9 +103,9 @@ class Counts(WorkloadTest):
 
 class Bubbles(WorkloadTest):
     def test_bubbles_are_those_of_the_literature(self):
-        """Narayanan et al., arXiv:2104.04473, 2.2: (p-1)(F+B)/v idle of a step of that + m(F+B). The model's parts are
-        not all alike: embedding, head and optimizer take part of the step that the formula does not know, which is
-        told from the report itself."""
+        """Narayanan et al., arXiv:2104.04473, 2.2: (p-1)(F+B)/v idle of a step of that + m(F+B). The model's parts are not all
+        alike: embedding, head and optimizer take a part of the step that is not in the formula; it is read from the report
+        itself."""
         for schedule, stages, more in [("gpipe", 1, {}), ("1f1b", 1, {}), ("interleaved", 2, {"virtual_stages": 2})]:
             with self.subTest(schedule=schedule):
                 p, m = 4, 8
@@ -280,7 +280,7 @@ class Configurations(WorkloadTest):
             report = json.loads(self.run_weft("workload", name, "--json", "--set", "workload.sequence_length=128").out)
             self.assertEqual(report["ranks"], 8)
             self.assertIn("reduce_scatter", report["bytes_by_kind"])
-        # Fields that nobody reads are named, once.
+        # Unknown fields are named, once.
         text = self.run_weft("workload", "ds.json", "--no-run", "--set", "workload.sequence_length=128").out
         self.assertEqual(text.count("colour"), 1)
         self.assertNotIn("hidden_act", text)

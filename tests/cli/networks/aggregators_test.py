@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Switches that reduce: collectives that wait for each other in a cycle through them are told, jobs share them, several
-queue pairs serve them."""
+"""Switches that reduce: wait-for cycles of collectives through them are reported, jobs share them, several queue pairs serve
+them."""
 
 import pathlib
 import sys
@@ -74,7 +74,7 @@ class Sharing(ProgramTest):
         return summary, table(results, "jobs")["end"] - table(results, "jobs")["start"]
 
     def test_jobs_on_the_same_leaves(self):
-        """Two jobs with every second host each meet at the units of all leaves and of the top."""
+        """Two jobs with every second host each share the units of all leaves and of the top."""
         jobs = [
             {"name": name, "placement": {"first": first, "stride": 2},
              "workload": all_reduce("collnet", "4 MiB", ranks=8, ranks_per_leaf=2)}
@@ -98,7 +98,7 @@ class Sharing(ProgramTest):
         self.assertIn("are to be below the same leaf switch", done.err)
 
     def test_servers_of_two_jobs(self):
-        """nvls_tree of one job and nvls of another on servers that neither has for itself."""
+        """nvls_tree of one job and nvls of another on servers that both jobs share."""
         servers = {"kind": "star", "hosts": 32, **LINKS, "switch_reduction": {},
                    "server": {"design": "hgx_h100"}}  # fmt: skip
         hosts = [s * 8 + gpu for s in range(4) for gpu in (1, 4, 6)]

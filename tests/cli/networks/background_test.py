@@ -83,8 +83,8 @@ class Background(ProgramTest):
         self.assertTrue(row["complete"])
         self.assertEqual((row["bytes"], row["repeated_bytes"]), (size, 0))
         transfers = table(path, "transfers")
-        # The connection stands after SYN and SYN-ACK; both have 20 B of options (RFC 9293, 7323, 2018), no payload.
-        # ns-3 writes them as 78 B frames or less: between the least frame and that one.
+        # The connection is established after SYN and SYN-ACK; both have 20 B of options (RFC 9293, 7323, 2018), no
+        # payload. ns-3 writes them as 78 B frames or less: between the least frame and that one.
         handshake = transfers["connected"][0] - transfers["start"][0]
         self.assertGreaterEqual(handshake, 4 * (DELAY + picoseconds_to_send(64 + WIRE, RATE)))
         self.assertLessEqual(handshake, 4 * (DELAY + picoseconds_to_send(82 + WIRE, RATE)))
@@ -110,7 +110,7 @@ class Background(ProgramTest):
         summary, _ = self.run_beside(JOB, [], {"queues": "output", **network})
         return summary["collectives"][0]["time_ps"]
 
-    # All-reduce and transfer come to host 0 through one port. Bytes of either that the port sends while the all-reduce
+    # All-reduce and transfer reach host 0 through one port. Bytes of either that the port sends while the all-reduce
     # lasts are in proportion to the weights, if both always have something waiting there.
     def beside(self, priorities):
         network = {"priorities": priorities}
@@ -120,13 +120,13 @@ class Background(ProgramTest):
         time = summary["collectives"][0]["time_ps"]
         series = table(path, "transfers_series")
         self.assertEqual(series["bytes"].sum(), row["bytes"])
-        # Intervals that lie within the all-reduce.
+        # Intervals within the all-reduce.
         first, last = 1_000_000_000 + 10_000_000, (1_000_000_000 + time) // 10_000_000 * 10_000_000
         during = (series["time"] > first) & (series["time"] <= last)
         return time, 8e12 * series["bytes"][during].sum() / (last - first)
 
     def left(self, time):
-        """What the all-reduce leaves of the port in that time: 2 (n - 1) / n of 8 MiB pass there in packets."""
+        """The rest of the port's bytes beside the all-reduce in that time: 2 (n - 1) / n of 8 MiB pass there in packets."""
         packets = 2 * 3 * (8 * 2**20) // 4 // MTU
         return 1 - packets * picoseconds_to_send(MTU + HEADER + WIRE, RATE) / time
 
@@ -212,8 +212,8 @@ class Background(ProgramTest):
         self.assertEqual(first[14 + 20 + 13], 0x02)
 
     def test_frames_behind_a_message_count_as_queue(self):
-        """At time 0 a host has a frame of TCP (SYN: 94 B with preamble and gap) and a message of one packet: whichever
-        is first, 94 B and the packet have not been transmitted, as the reference says, too, and as samples see it."""
+        """At time 0 a host has a frame of TCP (SYN: 94 B with preamble and gap) and a message of one packet: whichever is
+        first, 94 B and the packet have not been transmitted, as in the reference, and as samples show it."""
         star = {**STAR, "hosts": 2, "link_delay": "1 ps"}
         for size, workload in [
             (5, {"kind": "jobs", "jobs": [{"workload": {"kind": "checkpoint", "size": "5 B", "targets": 1}}]}),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
-"""Two fidelities of one program: equal to the picosecond where links carry one flow each, named in every result, and
-what has no meaning without packets is refused or said to have no effect."""
+"""Two fidelities of one program: equal to the picosecond where links carry one flow each, named in every result, and keys
+without a meaning without packets are refused or reported to have no effect."""
 
 import pathlib
 import sys

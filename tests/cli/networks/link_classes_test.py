@@ -48,7 +48,7 @@ class LinkClasses(ProgramTest):
         self.assertEqual((summary["packets_dropped"], summary["congestion"]["pause_frames"]), (0, 0))
         self.assert_no_pauses(results, INSIDE)
         waited = self.by_class(results, "paused")
-        # The last link is full, and what is before it waits for room, back to the GPUs.
+        # The last link is full, and the packets before it wait for space, back to the GPUs.
         self.assertGreater(waited["nvlink"], 0)
         self.assertGreater(waited["gpu"], 0)
         messages = table(results, "messages")
@@ -78,7 +78,7 @@ class LinkClasses(ProgramTest):
         self.assertGreater(summary["packets_dropped"], 0)
         dropped = self.by_class(results, "dropped")
         self.assertGreater(self.by_class(results, "paused")["nvlink"], 0)
-        # Drops count where a packet was going: what came through the network finds no room on its way inside.
+        # Drops count by a packet's next link: packets from the network find no space on their way inside.
         self.assertEqual(sum(dropped.values()), summary["packets_dropped"])
         inside, _ = self.simulate(self.experiment(network, TO_GPU_0), output="inside.h5")
         self.assertEqual(inside["packets_dropped"], 0)
@@ -101,7 +101,7 @@ class LinkClasses(ProgramTest):
             self.assert_same_results(one[1], other[1])
 
     def test_a_deadlock_across_both_kinds_is_found(self):
-        """The ring of deadlock_test.py with one link by pauses and the others by credits, and the other way round."""
+        """The ring of deadlock_test.py with one link by pauses and the others by credits, and the reverse."""
         switches = 7
         hosts = [{"from": f"host{i}", "to": f"switch{i}"} for i in range(switches)]
         ring = [{"from": f"switch{i}", "to": f"switch{(i + 1) % switches}"} for i in range(switches)]

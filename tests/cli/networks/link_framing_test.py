@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links with a framing of their own: what packets take there, by hand, in both networks and on any number of processes."""
+"""Links with separate framing: the times of packets there, by hand, in both networks and on any number of processes."""
 
 import functools
 import pathlib
@@ -82,7 +82,7 @@ class LinkFraming(ProgramTest):
         self.assertIn("found 0 B; expected 1 to 4096 B", wrong.err)
 
     def test_series_count_what_the_link_carries(self):
-        """What waits for a framed link is told in the bytes of its own frames, like the link's longest queue."""
+        """The queue of a framed link is reported in the bytes of its own frames, like the link's longest queue."""
         path = self.write({
             "topology": {"kind": "star", "hosts": 2, "link_rate": "800 Gb/s", "link_delay": "60 ns",
                          "server": {"gpus": 1, "inside": "none", "nics": 1, "gpu_rate": "400 Gb/s", "pcie_rate": "10 Gb/s",
@@ -92,7 +92,7 @@ class LinkFraming(ProgramTest):
         results = self.simulate(path)[1]
         series, links = table(results, "links_series"), table(results, "links")
         peak = dict(zip(links["id"], links["peak_queue"]))
-        # The GPU's 400 Gb/s come to a link of 10: most of 41 kB wait there for some intervals. A packet of 280 B has 7 B
+        # The GPU's 400 Gb/s enter a link of 10: most of 41 kB wait there for some intervals. A packet of 280 B has 7 B
         # more on that link; with the network's headers it would have 66 more.
         self.assertGreater(series["queue"].max(), 30_000)
         self.assertLess(series["queue"].max(), 41_000 * 287 / 280)

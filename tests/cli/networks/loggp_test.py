@@ -49,9 +49,9 @@ def ring(ranks, size, calc):
 
 
 def at_random(seed):
-    """Messages between four ranks and computations; each operation waits for up to two before it. Times are multiples of
-    500 ns, so that much happens at the same time. Each message has a tag of its own: of one tag, weft matches them in the
-    order of the file, and LogGOPSim as they come."""
+    """Messages between four ranks and computations; each operation waits for up to two before it. Times are multiples of 500
+    ns, so that many events are simultaneous. Each message has a different tag: for equal tags, weft matches messages in the
+    order of the file, and LogGOPSim in the order of arrival."""
     draw = random.Random(seed)
     programs = [[] for _ in range(4)]
     tags = itertools.count()
@@ -66,7 +66,7 @@ def at_random(seed):
         if draw.random() < 0.4:
             add(draw.randrange(4), f"calc {500 * draw.randint(0, 12)}")
             continue
-        # What is added to both at the same moment cannot wait for each other in a cycle.
+        # Operations that are added to both at the same moment cannot wait for each other in a cycle.
         source, target = draw.sample(range(4), 2)
         size = draw.choice([0, 1, 2, 501, 1001, 70_000])
         tag = next(tags)
@@ -105,15 +105,15 @@ CASES = {
     "irequires": (schedule("a: calc 5000; b: send 1b to 1; b irequires a", "recv 1b from 0",
                            "a: calc 5000; b: send 1b to 3 cpu 1; b irequires a", "recv 1b from 2"), {},
                   [5000 + o, 5000 + o + L + o, 5000, o + L + o]),
-    # Rendezvous with a recv that waits: they meet at o + L, and then the sender is done.
+    # Rendezvous with a recv that waits: they match at o + L, and then the sender is done.
     "rendezvous, recv first": (schedule(f"a: send {LARGE}b to 1; b: calc 100; b requires a", f"recv {LARGE}b from 0"), {},
                                [o + L + 100, o + L + o + (LARGE - 1) * G]),
-    # Until 10000 the receiver computes. Then the message takes its processor, which was there first; the recv is looked
-    # at then, too, so that they meet at 10000.
+    # Until 10000 the receiver computes. Then the message takes its processor, which was there first; the recv is
+    # handled then, too, so that they match at 10000.
     "rendezvous, recv last": (schedule(f"a: send {LARGE}b to 1; b: calc 100; b requires a",
                                        f"a: calc 10000; b: recv {LARGE}b from 0; b requires a"), {},
                               [10_000 + 100, 10_000 + o + (LARGE - 1) * G]),
-    # The same bytes below S are eager: the sender goes on after o.
+    # The same bytes below S are eager: the sender continues after o.
     "S": (schedule(f"a: send {LARGE}b to 1; b: calc 100; b requires a", f"a: calc 10000; b: recv {LARGE}b from 0; b requires a"),
           {"S": LARGE}, [o + 100, 10_000 + o + (LARGE - 1) * G]),
     # A chain: each hop o + L + o, and the next begins when the recv has ended.
@@ -165,7 +165,7 @@ class LogGp(ProgramTest):
             self.assert_same_results(one[1], results)
 
     def test_messages_that_nobody_receives(self):
-        """Traffic is written into memory: no recv ever meets it, however large it is."""
+        """Traffic is written into memory: no recv ever matches it, however large it is."""
         network = {"fidelity": "loggp"}
         for kind in ({"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": f"{LARGE} B"},
                      {"kind": "jobs", "jobs": [{"workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "ranks": 2,
@@ -174,8 +174,8 @@ class LogGp(ProgramTest):
             self.assertEqual(summary["simulated_time_ps"], NS * (o + L + o + (LARGE - 1) * G))
 
     def test_collectives(self):
-        """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice
-        is sent as soon as the one before has come; sending it takes the processor while nothing comes."""
+        """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice is
+        sent as soon as the one before has arrived; sending it takes the processor while nothing arrives."""
         workload = {"kind": "collective", "collective": "all_reduce", "size": "16384 B", "algorithm": "ring",
                     "slices_per_chunk": 1}
         summary, results = self.simulate(self.experiment("", None, workload))

@@ -22,7 +22,7 @@ from weft_testing import EXIT_ENVIRONMENT, EXIT_INTERRUPTED, SOURCE, WEFT, Progr
 STUDY = SOURCE / "workloads" / "studies" / "networks_of_256_gpus.yaml"
 CASES = 81
 ALONE = range(0, CASES, 10)  # of nine machines, each with another of nine algorithms and sizes
-OF_ALL_CASES = {"pareto"}  # who is on the front depends on all rows
+OF_ALL_CASES = {"pareto"}  # the rows on the front depend on all rows
 SECONDS = 3000
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Captures of ports (`output.pcap`) are what Wireshark knows as RoCEv2, and tell what the results file tells."""
+"""Wireshark recognises captures of ports (`output.pcap`) as RoCEv2, and they agree with the results file."""
 
 import collections
 import itertools
@@ -98,7 +98,7 @@ class PcapTest(ProgramTest):
             self.assertEqual(len(frames), links["packets"][row])
             self.assertEqual(len(data), links["data_packets"][row])
             self.assertEqual(sum(frame.payload for frame in data), links["payload_bytes"][row])
-            # On the wire is what was captured but for the padding, and the check sequence, preamble and gap besides.
+            # The wire carries the captured bytes without the padding, and the check sequence, preamble and gap besides.
             self.assertEqual(sum(frame.length - frame.pad + FCS + OVERHEAD for frame in frames), links["bytes"][row])
             # Two in one nanosecond would be more than the rate allows.
             self.assertEqual(len({frame.time for frame in frames}), len(frames))
@@ -106,7 +106,7 @@ class PcapTest(ProgramTest):
 
     @staticmethod
     def number(node, topology):
-        """Of host3 or switch7, as in /links/from: switches come after the hosts."""
+        """Of host3 or switch7, as in /links/from: switches are numbered after the hosts."""
         hosts = topology["hosts"] if "hosts" in topology else topology["k"]**3 // 4
         return int(node[4:]) if node.startswith("host") else hosts + int(node.removeprefix("switch"))
 
@@ -186,7 +186,7 @@ class Times(PcapTest):
             self.assertEqual((frame.mac_source, frame.mac_destination), ("02:00:00:00:00:00", "02:00:00:00:00:01"))
         for frame in captures["host1:0"]:
             self.assertEqual((frame.source, frame.destination), (host_ip(1), host_ip(0)))
-        # Arrival of the last packet, as the results have it.
+        # Arrival of the last packet, as in the results.
         self.assertEqual(table(results, "messages")["delivered"][0], 2 * DELAY + 3 * full + last)
 
     def test_later_than_a_second(self):

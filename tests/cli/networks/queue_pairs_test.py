@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Several queue pairs per connection: which message and which part goes where, by hand; fewer collisions of ECMP; the same
-results on any number of processes."""
+"""Several queue pairs per connection: the queue pair of each message and each part, by hand; fewer collisions of ECMP; the
+same results on any number of processes."""
 
 import pathlib
 import sys
@@ -18,7 +18,7 @@ def connections(pairs, data):
 
 
 def parts(size, pairs):
-    """DIVUP(DIVUP(size, pairs), 128) * 128 bytes each, the last one what is left; an empty message is one part."""
+    """DIVUP(DIVUP(size, pairs), 128) * 128 bytes each, the last one the rest; an empty message is one part."""
     share = max(1, -(-size // (pairs * UNIT))) * UNIT
     return [min(share, size - at) for at in range(0, max(size, 1), share)]
 
@@ -117,7 +117,7 @@ class QueuePairs(ProgramTest):
             self.assertEqual(one[0]["fingerprint"], reference[0]["fingerprint"])
 
     def test_sends_and_receives(self):
-        """Two-sided: a receive is over when all parts have come, a send when all have been acknowledged."""
+        """Two-sided: a receive is over when all parts have arrived, a send when all have been acknowledged."""
         sizes = [100_000, 1, 0, 70_000]
         operations = [{"rank": 0, "send": f"{size} B", "to": 1, "tag": 3} for size in sizes]
         operations += [{"rank": 1, "recv": f"{size} B", "from": 0, "tag": 3} for size in sizes]

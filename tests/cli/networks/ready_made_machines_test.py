@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ready-made machines are what their sources say."""
+"""The ready-made machines agree with their sources."""
 
 import json
 import pathlib

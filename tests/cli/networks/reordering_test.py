@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Packets that overtake each other are no losses: with what each routing takes by default nothing is sent again on a
-network that loses nothing, and a run in which that happens says so."""
+"""Packets that overtake each other are no losses: with the defaults of each routing nothing is sent again on a network that
+loses nothing, and a run with such repetitions reports them."""
 
 # Time limit: 300 s
 
@@ -64,7 +64,7 @@ class Reordering(ProgramTest):
             self.assertIn(f"{repeated} packets were sent again though none was lost: packets of a connection overtook",
                           summary["warnings"][0])
             self.assertIn(said, summary["warnings"][0])
-        # To be seen by whoever reads the table only.
+        # Visible to readers of the table only.
         text = self.run_weft("run", self.folder / "experiment0.yaml", "-o", "table.h5").out
         self.assertRegex(text, r"(?m)^  WARNING +\d+ packets were sent again though none was lost")
 

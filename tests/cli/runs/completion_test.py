@@ -48,11 +48,11 @@ class CompletionTest(ProgramTest):
 
 class Sizes(CompletionTest):
     def check_sizes(self, sizes, mtu, **network):
-        """One message after the other, so that each meets an idle network and takes its ideal time."""
+        """One message after the other, so that each finds an idle network and takes its ideal time."""
         operations = []
         for i, size in enumerate(sizes):
             after = {"after": f"recv {i - 1}"} if i else {}
-            # The next send is told by an empty message back, under its own tag.
+            # An empty message back, with its own tag, starts the next send.
             operations += [
                 {"rank": 0, "id": f"send {i}", "send": f"{size} B", "to": 1, **({"after": f"go {i - 1}"} if i else {})},
                 {"rank": 1, "id": f"recv {i}", "recv": f"{size} B", "from": 0, **after},
@@ -148,7 +148,7 @@ class Order(CompletionTest):
         self.assertEqual(arrived, sorted(arrived), "a message overtook another on the same queue pair")
 
     def test_one_tag_on_several_queue_pairs(self):
-        """A short message on a queue pair of its own arrives before a long one that was sent first."""
+        """A short message on a separate queue pair arrives before a long one that was sent first."""
         for ranks in [None, 2]:
             with self.subTest(ranks=ranks):
                 arrived = self.check_one_tag([100_000, 1, 50_000, 0, 2000, 3], lambda i: i % 3, ranks)

@@ -21,7 +21,7 @@ FABRICS = {
     "spraying and telemetry": {"load_balancing": "spray", "congestion_control": "hpcc"},
 }
 SIZES = ["1 MiB", "8 MiB"]  # of each host's message
-# Blocks of packets come in 2 MiB, and congestion differs a little with the length of a run.
+# Blocks of packets are allocated in 2 MiB, and congestion differs a little with the length of a run.
 SLACK = 6 * 2**20
 
 

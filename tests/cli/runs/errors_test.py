@@ -102,7 +102,7 @@ memory_bandwidth: 1 TB/s
 memory: 80 GB
 """
 
-# What a user must never see.
+# Texts that a user must never see.
 CRASH = re.compile(r"Traceback|terminate called|what\(\):|Abort|abort|core dumped|Segmentation|MPI_|HDF5-DIAG|signal")
 
 
@@ -180,7 +180,7 @@ class CommandLine(ErrorTest):
                 self.run_wrong(words, EXIT_INPUT, pattern)
 
     def test_more_processes_than_slots(self):
-        """mpirun refuses before there is any weft: docs/tutorial/cluster.md says what helps, and that helps."""
+        """mpirun refuses before weft starts: docs/tutorial/cluster.md gives the remedy, and the remedy works."""
         page = " ".join((SOURCE / "docs/tutorial/cluster.md").read_text().split())
         for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
             self.assertIn(words, page)
@@ -343,7 +343,7 @@ class Machine(ErrorTest):
         self.wrong(("switch_latency: 0 ns", "switch_latency: 0"), "switch_latency.*unit")
 
     def bad_network(self, keys, pattern, at, start=GOOD):
-        """`keys`: lines for `network:`; the complaint is expected at the line where `at` stands."""
+        """`keys`: lines for `network:`; the error is expected at the line of `at`."""
         lines = "".join(f"  {line}\n" for line in keys)
         self.wrong(("  window: 256 KiB\n", "  window: 256 KiB\n" + lines), pattern, start, name="; ".join(keys), at=at)
 
@@ -482,7 +482,7 @@ class Workloads(ErrorTest):
         where = "  placement: packed\n  size:"
         by_rail = "'by_rail' needs a machine of servers.*the key 'server', such as server: {design: hgx_h100}"
         self.wrong(("  size:", where.replace("packed", "by_rail")), by_rail)
-        # What it advises is right.
+        # Its advice is right.
         path = self.write(GOOD.replace("hosts: 4\n", "hosts: 8\n  server: {design: hgx_h100}\n")
                           .replace("  size:", where.replace("packed", "by_rail")))
         self.run_weft("describe", path)
@@ -581,7 +581,7 @@ class Training(ErrorTest):
         self.wrong(("micro_batch: 1", "micro_batch: 1\n  bucket_size: 0 B"), "0 B", self.text, at="bucket_size")
 
     def test_names_of_others(self):
-        """Words of other programs and of papers: what they are called here."""
+        """Words of other programs and of papers, and their names in weft."""
         self.wrong(("{data: 4}", "{tp: 2}"), "unknown key 'tp' in 'workload.parallelism' .did you mean 'tensor'",
                    self.text)
         self.wrong(("{data: 4}", "{tensor_parallel: 2}"), "did you mean 'tensor'", self.text)
@@ -679,7 +679,7 @@ class Output(ErrorTest):
         self.run_wrong(["run", good, "-o", "locked/out.h5"], EXIT_ENVIRONMENT, "locked.*Permission denied")
 
     def test_read_only_file_system(self):
-        """/proc takes no files, whoever asks."""
+        """/proc takes no files from any user."""
         good = self.write(GOOD)
         self.run_wrong(["run", good, "-o", "/proc/weft.h5"], EXIT_ENVIRONMENT, "cannot write '/proc/weft.h5'")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is wrong is said once, and all ranks end: errors that every rank finds, and those of one rank alone."""
+"""An error is reported once, and all ranks end: errors that every rank finds, and those of one rank alone."""
 
 import functools
 import pathlib
@@ -16,7 +16,7 @@ class UnderMpi(ErrorTest):
     """The same on four ranks: one message, no hang, mpirun ends with the program's exit code."""
 
     def test_the_same_part_is_named(self):
-        """Of what is wrong with many switches the first one is named, whichever process has it."""
+        """If many switches have an error, the first one is named, whichever process has it."""
         machine = GOOD.replace("kind: star", "kind: fat_tree").replace("hosts: 4", "k: 4")
         path = self.write(machine)
         words = ["run", path, "--set", "network.buffer={size: 20 kB, alpha: 0.1}", "--set", "simulation.partition=random"]
@@ -60,7 +60,7 @@ class UnderMpi(ErrorTest):
                 self.assertEqual(list(folder.iterdir()), [], f"files were left behind\n{done}")
 
     def test_switches_of_several_ranks(self):
-        """Each rank builds its own switches, none of which has room for what flow control needs: one of them is named."""
+        """Each rank builds its own switches, none of which has enough memory for flow control: one of them is named."""
         path = self.write("topology: {kind: leaf_spine, leaves: 4, hosts_per_leaf: 2, spines: 2, link_rate: 100 Gb/s, "
                           "link_delay: 10 us}\n"
                           "network: {flow_control: pfc, buffer: {size: 400 kB}}\n"

@@ -60,7 +60,7 @@ class Faults(ProgramTest):
         self.check(done, ["out of memory"])
 
     def test_little_memory(self):
-        """Where MPI cannot begin, either, it is weft that says so; with a little more all is well."""
+        """Where MPI cannot start, either, weft reports it; with a little more memory the run succeeds."""
         path = self.write({"topology": STAR, "workload": {"kind": "traffic", "pattern": "permutation", "size": "1 kB"}})
         for mebibytes in (100, 130, 160, 200, 250):
             with self.subTest(mebibytes):

@@ -39,12 +39,12 @@ COLLECTIVES = {
     "workload": {"kind": "collective", "collective": "all_gather", "size": "4 B", "iterations": 13_000},
     "output": {"messages": "none"},
 }
-NOWHERE = "/proc/self"  # a folder in which nobody makes files
+NOWHERE = "/proc/self"  # a folder in which no one can create files
 
 
 class FullDisk(ProgramTest):
     def run_limited(self, room, ranks, rows=None, only=None):
-        """With files of at most `room` bytes, on process `only` or on all. Gives what is wrong about its end."""
+        """With files of at most `room` bytes, on process `only` or on all. Returns the faults of its end."""
         output = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         words = ["run", self.path, "-o", output / "results.h5", "--quiet"]
         if rows:
@@ -100,7 +100,7 @@ class FullDisk(ProgramTest):
         self.check([{"room": room * KILOBYTE, "ranks": ranks, "rows": 2000} for ranks in (1, 3, 5) for room in rooms])
 
     def test_one_process_alone(self):
-        """Processes on machines of their own: only one of them has no room."""
+        """Processes on separate machines: only one of them has no space."""
         rooms = [10, 100, 300, 1000]
         self.check([{"room": room * KILOBYTE, "ranks": 3, "only": only} for only in range(3) for room in rooms])
 

@@ -60,7 +60,7 @@ class InterruptTest(ProgramTest):
         return process
 
     def end(self, process, folder=None):
-        """Waits for the end of a run that was told to end. Gives its exit code and its output."""
+        """Waits for the end of a run that got a signal. Returns its exit code and its output."""
         out, err = process.communicate(timeout=SECONDS)
         wait_until(lambda: not processes_in(folder or self.folder), "the end of all ranks", seconds=SECONDS)
         return process.returncode, out, err
@@ -90,7 +90,7 @@ class InterruptTest(ProgramTest):
         self.assertEqual(summary["simulated_time_ps"], attributes(results)["simulated_time"])
 
     def assert_killed(self, folder):
-        """Nothing has the final name; what has the other one can be read as far as it was written."""
+        """No file has the final name; the file with the other name can be read as far as it was written."""
         self.assertFalse((folder / "out.h5").exists())
         partial = folder / "out.h5.partial"
         self.assertEqual(attributes(partial)["complete"], 0)
@@ -168,7 +168,7 @@ class Alone(InterruptTest):
         self.end(process)
         self.assertEqual(old.read_text(), "old")
         self.assertEqual(attributes(self.folder / "out.h5.partial")["complete"], 0)
-        # The next run does not mind what is left.
+        # The remaining file does not disturb the next run.
         short = {**LONG, "workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[2, 3]], "size": "1 kB"}}
         summary, results = self.simulate(short)
         self.assertTrue(summary["complete"])
@@ -183,8 +183,8 @@ PERIODIC = {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": "1
 
 
 class Anywhere(InterruptTest):
-    """Wherever a command is, a signal ends it: where a moment of simulated time takes for ever, in its set-up, while it
-    counts; alone, and when one of several processes gets it."""
+    """A signal ends a command at any point: in an endless moment of simulated time, in its set-up, while it counts; alone, and
+    when one of several processes gets it."""
 
     LONG = 3.0  # seconds from the signal to the end
     LOADED = 3.0  # more on a loaded machine, until mpirun has cleaned up
@@ -271,7 +271,7 @@ class Anywhere(InterruptTest):
 
 class UnderMpi(InterruptTest):
     def test_signal_to_mpirun(self):
-        """mpirun sends SIGTERM to its ranks, whichever signal it got, and ends with an exit code of its own, 1."""
+        """mpirun sends SIGTERM to its ranks, whichever signal it got, and ends with its own exit code, 1."""
         cases = [(2, signal.SIGINT), (4, signal.SIGTERM)]
         folders = [self.folder_for(str(ranks)) for ranks, _ in cases]
         runs = [self.begin(ranks, folder=folder, extra=PATIENT) for (ranks, _), folder in zip(cases, folders)]
@@ -293,7 +293,7 @@ class UnderMpi(InterruptTest):
                 self.assert_interrupted(self.end(process, folder), folder / "out.h5", ranks)
 
     def test_no_lock_is_shared_with_mpirun(self):
-        """Who ends while it holds one, in MPI_Init most of all, would leave mpirun waiting for it for ever."""
+        """A process that ends while it holds one, mostly in MPI_Init, would leave mpirun waiting for it for ever."""
         self.begin(2)
         for process in processes_in(self.folder):
             maps = pathlib.Path(f"/proc/{process}/maps").read_text()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Processors: 2
-"""Experiments at the ends of what can be: times near 106 days, buffers in which nothing fits, little memory, large seeds,
-two runs into one file."""
+"""Experiments at the limits: times near 106 days, buffers in which nothing fits, little memory, large seeds, two runs into one
+file."""
 
 import os
 import pathlib
@@ -43,7 +43,7 @@ class LimitsTest(ProgramTest):
 
 class Times(LimitsTest):
     def test_later_than_the_end(self):
-        """Before the run, at the line that says so."""
+        """Before the run, with the line of the value."""
         cases = [
             experiment(workload={**INCAST, "start": "9223372 s"}),
             experiment(workload={**INCAST, "start": ["0 s", "9158400 s"]}),
@@ -71,7 +71,7 @@ class Times(LimitsTest):
                 results.unlink()
 
     def test_runs_that_come_to_the_end(self):
-        """What comes too late during a run: alone, on several processes, and under ns-3's own engine."""
+        """Events that are too late during a run: alone, on several processes, and under ns-3's own engine."""
         last = {**INCAST, "start": "9158399999999999999 ps"}
         computing = {"kind": "program", "ranks": 2, "operations": [
             {"rank": 0, "compute": "5000000 s", "id": 1}, {"rank": 0, "compute": "5000000 s", "after": [1]}]}
@@ -118,7 +118,7 @@ class Times(LimitsTest):
         self.fails(experiment(topology={"link_delay": "5000 s"}), EXIT_INPUT, r":\d+: ", "at most 3.6 ks|at most 3600 s")
 
     def test_a_link_that_fails_for_ever_does_not_stop_time(self):
-        """Timeouts behind a dead link go on until nothing has arrived for long, however long they are."""
+        """Timeouts behind a dead link continue until nothing has arrived for long, for any length of the timeout."""
         dead = {"failures": [{"link": ["host1", "switch0"], "at": "0 s"}]}
         for timeout in ["1 ms", "3600 s"]:
             with self.subTest(timeout):
@@ -157,7 +157,7 @@ class Buffers(LimitsTest):
         return round(float(number) * {"B": 1, "kB": 1000, "KiB": 1024, "MB": 10**6, "MiB": 2**20}[unit])
 
     def test_a_run_that_loses_everything_ends(self):
-        """All say the same, with the same times: the looks are at the same moments whatever the number of processes."""
+        """All report the same, with the same times: the checks are at the same moments for any number of processes."""
         network = {"loss": [{"link": "all", "probability": 1}]}
         said = set()
         for words, ranks in [((), None), ((), 2), ((), 3), (("--engine", "ns3-default"), None)]:

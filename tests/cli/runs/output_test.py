@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""What goes into the results file: portions, samples of messages, runs that are cut short, and --verify."""
+"""The content of the results file: portions, samples of messages, runs that are cut short, and --verify."""
 
 import pathlib
 import sys
@@ -88,7 +88,7 @@ class Output(ProgramTest):
         self.assertLess(table(first, "messages")["delivered"].max(), until)
         ranks = table(first, "ranks")
         self.assertTrue((ranks["compute"] + ranks["exposed"] + ranks["idle"] == until).all())
-        # What happened until then is what happens in a whole run.
+        # The events until then are those of a whole run.
         _, path = self.simulate(EXPERIMENT, output="all.h5")
         early = table(path, "messages")
         early = {name: column[early["delivered"] < until] for name, column in early.items()}

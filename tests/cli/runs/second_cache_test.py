@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""WEFT_SECOND_CACHE: whether an epoch's memory is asked for ahead changes no result; a value that is no number is refused."""
+"""WEFT_SECOND_CACHE: prefetching an epoch's memory changes no result; a value that is no number is refused."""
 
 import pathlib
 import sys

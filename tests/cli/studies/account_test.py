@@ -45,7 +45,7 @@ PRICE_LIST = {
 
 
 def usage(bill, span, **values):
-    """Of a run that is not simulated, with all accelerators computing."""
+    """The account of a run that is not simulated, with all accelerators computing."""
     return {"bill": bill.as_data(), "device": None, "span": span, "steps": 1, "job_time": span, "tokens_per_step": None,
             "flop_per_step": None, "compute": bill.accelerators * span, "communication": 0.0, "switch_busy": 0.0,
             **values}
@@ -105,7 +105,7 @@ class Bills(ProgramTest):
         self.assertEqual((bill.accelerators, bill.storage, bill.nics, bill.switches), (4, 2, 6, {6: 1}))
 
     def test_lengths(self):
-        """5 ns for a metre; what stands in cable_lengths replaces it; without length there is no cable."""
+        """5 ns for a metre; a value of cable_lengths replaces it; without length there is no cable."""
         delays = (0, 15_000, 15_001, 150_000, 500_000, 500_001)
         bill = Bill(4, 0, 0, 4, {4: 1}, [("host", 10**11, delay, 1, 1) for delay in delays])
         self.assertEqual({kind: count for kind, (count, _) in bill.cables_by_kind({}).items()},
@@ -168,7 +168,7 @@ class Emissions(unittest.TestCase):
         self.assertEqual(mean_of_hours(hourly, 12.0, 0), 300)
 
     def test_defaults_are_in_order_and_have_sources(self):
-        """Each has three values, in which the result grows or falls, and says where they come from."""
+        """Each has three values, in which the result grows or falls, and names their source."""
         known = defaults()
         for name, row in known.figures.items():
             with self.subTest(name):
@@ -207,7 +207,7 @@ class Runs(ProgramTest):
         self.assertAlmostEqual(total * 1.2 / found["figures"]["energy_per_step"], 1, 7)  # PUE of the middle estimate
 
     def test_states_times_powers(self):
-        """What a step takes, from /ranks, /links and the figures: 16 GPUs on 20 switches of 4 ports, in two servers."""
+        """The energy of a step, from /ranks, /links and the figures: 16 GPUs on 20 switches of 4 ports, in two servers."""
         summary, results = self.simulate(TRAINING)
         figures = {name: row["mid"] for name, row in defaults().figures.items()}
         with h5py.File(results) as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What times were spent on, where the answer can be worked out by hand (docs/reference/hdf5_schema.md)."""
+"""What times were spent on, in cases with an answer by hand (docs/reference/hdf5_schema.md)."""
 
 import pathlib
 import sys
@@ -85,7 +85,7 @@ class Attribution(ProgramTest):
             self.assertEqual(messages, [{"transfer": ideal, "window": round_trip - FULL}])
 
     def test_a_straggler(self):
-        """A rank that comes 1 ms late: the others wait for it, and the collective for its last rank."""
+        """A rank that is 1 ms late: the others wait for it, and the collective for its last rank."""
         late = 10**9
         workload = program(4, {"rank": 2, "id": "slow", "compute": "1 ms"},
                            {"collective": "all_reduce", "size": "64 KiB", "id": "grads", "stream": "compute"})
@@ -98,11 +98,11 @@ class Attribution(ProgramTest):
         self.assertLess(ranks[2].get("peers", 0), late // 10)
         for rank in (0, 3):
             self.assertGreaterEqual(ranks[rank]["peers"], late - 20_000_000, f"rank {rank}")
-        # The one that sends to it has nobody who takes its slices.
+        # The rank that sends to it has no receiver for its slices.
         self.assertGreaterEqual(ranks[1]["peers"] + ranks[1]["credits"], late - 20_000_000)
 
     def test_pauses(self):
-        """Four hosts send to one, PFC stops them at their NIC or in the switch: the messages say so."""
+        """Four hosts send to one, PFC stops them at their NIC or in the switch: the messages show it."""
         incast = [operation for source in (0, 1, 2, 3) for operation in send(source, 4, "1 MiB")]
         network = {"queues": "output", "flow_control": "pfc", "buffer": {"size": "300 kB"}}
         messages, _ = self.parts(program(5, *incast), star(5), network)
@@ -110,7 +110,7 @@ class Attribution(ProgramTest):
         self.assertEqual(sum(message.get("retransmission", 0) for message in messages), 0)
 
     def test_losses(self):
-        """On a link that loses one packet in fifty, what is sent again costs time, and nothing else is to blame."""
+        """On a link that loses one packet in fifty, retransmission costs time, and no other cause does."""
         network = {"queues": "output", "loss": [{"link": "all", "probability": 0.02}]}
         for recovery in ("go_back_n", "selective_repeat", "go_back_0"):
             messages, _ = self.parts(program(2, *send(0, 1, "1 MB")), network={**network, "recovery": recovery})
@@ -139,8 +139,8 @@ class Attribution(ProgramTest):
                 for link, job, ahead, time in zip(waits["link"], waits["job"], waits["ahead"], waits["time"])]
 
     def test_two_jobs_at_one_link(self):
-        """The first packets of both come together: one of the two jobs waits for one packet of the other. Job a's last
-        packet, which speaks for it, waits for a packet of b, or for as long behind its own that waited for it."""
+        """The first packets of both arrive together: one of the two jobs waits for one packet of the other. Job a's last
+        packet, which represents it, waits for a packet of b, or for as long behind its own that waited for it."""
         for network in ({}, {"queues": "output"}):
             rows = self.two_jobs(network)
             self.assertEqual({name for name, *_ in rows}, {"switch0"}, rows)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""`weft compare`: what was changed between two runs is named first, numbers are those of the files, runs that cannot be
-compared are compared as far as they can be, and nothing is divided by nothing."""
+"""`weft compare`: the changes between two runs are named first, numbers are those of the files, runs that cannot be compared
+are compared as far as they can be, and nothing is divided by nothing."""
 
 import copy
 import html.parser
@@ -24,7 +24,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 from weft_commands.compare_inputs import differing, flattened  # noqa: E402
 from weft_commands.quantities import quantity_text, time_text  # noqa: E402
 
-# Eight hosts at two switches, which one link connects: what goes from one half to the other is slow if that link is.
+# Eight hosts at two switches, which one link connects: messages from one half to the other are slow if that link is.
 LINKS = [
     *({"from": f"host{i}", "to": f"switch{i // 4}", "rate": "100 Gb/s"} for i in range(8)),
     {"from": "switch0", "to": "switch1", "rate": "400 Gb/s"},
@@ -134,7 +134,7 @@ class KnownAnswers(Compare):
             self.assertEqual(found[name], [], name)
 
     def test_parts_account_for_the_time(self):
-        """Where the files have them, instead of what is known without them."""
+        """Where the files have them, instead of the values known without them."""
         paths = [self.run_one(STEP, name) for name in ("one", "two")]
         for path, queueing in zip(paths, (0, 3_000_000)):
             with h5py.File(path, "r+") as file:
@@ -310,7 +310,7 @@ class Pages(Compare):
         self.assertGreater(text.count("<rect "), 10)
 
     def test_names_are_texts(self):
-        """What comes from a file is no mark-up."""
+        """Text from a file is no mark-up."""
         paths = [self.run_one(changed(STEP, "workload", "operations", 2, "id", value=name), f"<b>{number}&")
                  for number, name in enumerate(("<i>one", "two&amp;"))]
         self.compare(*paths, "--page", "page.html")

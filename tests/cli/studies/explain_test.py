@@ -120,8 +120,9 @@ class Explain(ProgramTest):
             {"rank": 3, "id": "alone", "compute": "100 us"})
 
     def test_slack_by_hand(self):
-        """What must not move: rank 0's compute, its message, and what rank 1 does then. Rank 1 would have waited for the
-        message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the other."""
+        """The operations that must not move: rank 0's compute, its message, and rank 1's next operations. Rank 1 would have
+        waited for the message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the
+        other."""
         path = self.run_it(self.waiting_program())
         found, end = self.slacks(path), int(table(path, "operations")["end"].max())
         messages = table(path, "messages")
@@ -141,7 +142,7 @@ class Explain(ProgramTest):
         self.assertEqual(ends, [ends[0], ends[0], ends[0] + 1000])
 
     def test_slack_of_ranks_that_wait_for_a_straggler(self):
-        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have come as late as rank 3."""
+        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have started as late as rank 3."""
         path = self.run_it(program(*({"rank": rank, "id": "work", "compute": f"{100 * (rank + 1)} us"}
                                      for rank in range(4)),
                                    {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",

@@ -311,7 +311,7 @@ class Refusals(Export):
         self.assertIn("cannot write 'standard output'", err)
 
     def blocked(self):
-        """An export that waits because nobody reads what it writes."""
+        """An export that waits because no one reads its output."""
         process = start(["export", self.path, "--trace", "-"], folder=self.folder)
         self.addCleanup(stop, process)
         self.assertTrue(process.stdout.readline())

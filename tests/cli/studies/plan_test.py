@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""`weft plan`: packet-hops and memory of a run before it, and how good that was. Wall times are told, but not tested:
-other programs on the machine change them; tests/performance/plan_accuracy.py looks at them by hand."""
+"""`weft plan`: packet-hops and memory predicted before a run, and the error of the prediction. Wall times are printed, but not
+tested: other programs on the machine change them; tests/performance/plan_accuracy.py tests them by hand."""
 
 import json
 import pathlib

@@ -25,7 +25,7 @@ class Plans(ProgramTest):
     def test_the_search_finds_the_best_of_all_packet_runs(self):
         found = self.sweep(STUDY)
         self.assertEqual((found["cases"], found["failed"], found["missing"], found["done"]), (11, 0, 0, 5))
-        # The same without a search: what has been run is in the folder already, the rest runs.
+        # The same without a search: finished runs are in the folder already, the rest runs.
         text = "".join(line for line in STUDY.read_text().splitlines(True) if not line.startswith("search:"))
         whole = self.sweep(self.write(text, "exhaustive.yaml"))
         self.assertEqual((whole["done"], whole["failed"]), (11, 0))

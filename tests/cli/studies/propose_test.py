@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 600 s
-"""`weft propose`: machines of as many hosts as asked for, as a study takes them, and the nearest of the others."""
+"""`weft propose`: machines with the requested number of hosts, in the form of a study, and the nearest of the others."""
 
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Series of queue pairs: DCQCN's convergence read from them, what they must add up to, which rows there are."""
+"""Series of queue pairs: DCQCN's convergence read from them, their sums, and their rows."""
 
 import pathlib
 import sys
@@ -37,7 +37,7 @@ class Rates(ProgramTest):
         fair = sum(shares.values()) / 4
         for host, share in shares.items():
             self.assertAlmostEqual(share / fair, 1, delta=0.15, msg=f"host {host}: {shares}")
-            # What is sent is what is allowed, on average.
+            # On average the sent rate is the allowed rate.
             allowed = rows["rate"][late & (rows["host"] == host)].mean()
             intervals = (late & (rows["host"] == host)).sum()
             self.assertAlmostEqual(share * 8 / (intervals * 10e-6) / allowed, 1, delta=0.15)
@@ -49,7 +49,7 @@ class Rates(ProgramTest):
         summary, results = self.simulate(DCQCN)
         rows, links = table(results, "rates_series"), table(results, "links")
         for host in (1, 2, 3, 4):
-            # A host sends data only; ACKs and pauses come from elsewhere.
+            # A host sends data only; other hosts send ACKs and pauses.
             sent = links["bytes"][(links["from"] == host)].sum()
             self.assertEqual(rows["sent"][rows["host"] == host].sum(), sent)
         self.assertTrue((rows["in_flight"] <= 12e6).all())

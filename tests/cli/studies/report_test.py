@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 1200 s
-"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names what was built to be
-the bottleneck, nothing is fetched, short operations are seen, keys work."""
+"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names the intended bottleneck,
+nothing is fetched, short operations are seen, keys work."""
 
 import pathlib
 import shutil
@@ -71,7 +71,7 @@ class PageTest(ProgramTest):
         return self.folder / name
 
     def show(self, *files, **options):
-        """Writes the page and opens it; nothing may go wrong in it, and nothing may be asked for but it."""
+        """Writes the page and opens it; it must have no errors, and request nothing else."""
         path = self.report(*files, **options)
         self.browser.open(path)
         self.assertEqual(self.browser.complaints, [])
@@ -144,7 +144,7 @@ class NumbersOfTheFile(PageTest):
             self.assertEqual([int(value) for value in shown], rows[part].tolist(), part)
 
     def check_operations(self, rows):
-        """What the timeline draws, from its data in the page."""
+        """The content of the timeline, from its data in the page."""
         sums = self.browser.value("charts.filter((chart) => chart instanceof Timeline).map((chart) => "
                                   "[chart.start.length, chart.length.reduce((a, b) => a + b, 0)])[0]")
         self.assertEqual(sums, [len(rows["rank"]), int((rows["end"] - rows["start"]).sum())])
@@ -200,7 +200,7 @@ class Verdicts(PageTest):
         self.assertRegex(line, r"\bb \d+ %")
 
     def test_who_stood_in_front(self):
-        """A table /link_waits, synthetic: the columns' names and units say what they are."""
+        """A table /link_waits, synthetic: the columns' names and units define their meaning."""
         _, file = self.simulate(SHARED)
         with h5py.File(file, "a") as results:
             links = results["links"]
@@ -266,7 +266,7 @@ class Verdicts(PageTest):
 
 class Charts(PageTest):
     def short_operation(self):
-        """A run of 20 ms in which rank 0 computes for 1 ns, and nobody does anything else."""
+        """A run of 20 ms in which rank 0 computes for 1 ns, and no rank does anything else."""
         _, file = self.simulate(TRAINING)
         with h5py.File(file, "a") as results:
             end = int(results.attrs["simulated_time"])
@@ -323,7 +323,7 @@ class Charts(PageTest):
         self.assertIn("utilisation", self.text("#tip"))
 
     def reach(self, selector):
-        """Goes on with the Tab key until the element has the focus."""
+        """Presses the Tab key until the element has the focus."""
         for _ in range(200):
             if self.browser.value(f"document.activeElement.matches({selector!r})"):
                 return

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""`search:` of a study: the ideal network ranks, packets decide, and what is found is the best of all packet runs."""
+"""`search:` of a study: the ideal network ranks, packets decide, and the result is the best of all packet runs."""
 
 import json
 import math
@@ -74,7 +74,7 @@ class SearchTest(ProgramTest):
             self.assertEqual(file["cases/objective"].attrs["unit"], "ps")
             self.assertEqual(sorted(map(int, file["runs"])), decided)
             self.assertEqual(file.attrs["complete"], 1)
-        # All of them, and at another number at a time: the same best, and a table that tells the same of the order.
+        # All of them, and at another number at a time: the same best, and a table with the same order.
         whole = self.sweep(GRID + "search: {objective: time, simulate: 8}\n", "-j", "1", name="whole")
         self.assertEqual((whole["search"]["best"], whole["done"]), (found["search"]["best"], 8))
         self.assertLess(whole["search"]["correlation"], 1)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """/messages names the three links for which a message waited longest, and for how long: a case by hand.
 
-A message of one packet goes along four switches, each of whose ports toward the next it finds busy: a burst of known length
-is leaving it since a known time. The waits follow from that one after the other.
+A message of one packet crosses four switches, each of whose ports toward the next it finds busy: a
+burst of known length is leaving it since a known time. The waits follow from that one after the other.
 """
 
 import pathlib

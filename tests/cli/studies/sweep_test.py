@@ -134,11 +134,11 @@ exec '{WEFT}' "$@"
         self.assertEqual(len(self.runs()), 6)
         self.end(self.begin("study.yaml", "--resume"))
         self.assertEqual(len(self.runs()), 6)
-        # Another column of results needs no other run, another case does.
+        # Another column of results needs no new run, another case does.
         self.write(STUDY.replace("p90", "p50").replace("256 KiB", "512 KiB"), "study.yaml")
         self.end(self.begin("study.yaml"))
         self.assertEqual(len(self.runs()), 8)
-        # Nor does what is written in another way; another base does.
+        # The same values in another notation need no new run either; another base does.
         self.write(BASE.replace("400 Gb/s", "0.4 Tbps"), "base.yaml")
         self.end(self.begin("study.yaml"))
         self.assertEqual(len(self.runs()), 8)
@@ -223,7 +223,7 @@ class Tables(SweepTest):
         self.assertEqual([i for i in range(6) if table["pareto"][i]], sorted(best))
 
     def test_costs_energy_and_emissions_are_columns(self):
-        """They are those of `weft account` for the run; other prices and grids need no other run."""
+        """They are those of `weft account` for the run; other prices and grids need no new run."""
         self.sweep("experiment: base.yaml\n"
                    "grid: {workload.algorithm: [ring, direct], accounting.grid_intensity: [FR, PL]}\n"
                    "accounting: {pue: 1.5}\noutputs: [energy_per_step, cost_per_step, carbon_per_step, mean_power]\n"
@@ -239,7 +239,7 @@ class Tables(SweepTest):
                 self.assertEqual(table[f"out_{name}"][case], done[name])
             self.assertEqual(table["derived_twice"][case], 2 * done["energy_per_step"])
             self.assertEqual(table["machine_cost"][case], done["machine_cost"])
-        # All but what the making emits goes with the grid: 662 g per kWh over 56.
+        # All emissions except the embodied ones are proportional to the grid: 662 g per kWh over 56.
         operational = [carbon - energy * 56 / 3.6e6 for carbon, energy in
                        zip(table["out_carbon_per_step"][::2], table["out_energy_per_step"][::2])]
         for making, carbon, energy in zip(operational, table["out_carbon_per_step"][1::2],
@@ -422,7 +422,7 @@ accounting: {switch_port_price: 100, optical_cable_price: 250, switch_port_power
         self.assertEqual(len(list((self.folder / "networks_of_256_gpus.runs").glob("*.h5"))), 1)
 
 
-# What is wrong with a study, and what its error names: the line of the file, what was found, what would be right.
+# Wrong studies, and the content of their errors: the line of the file, the value found, the value expected.
 WRONG = {
     "grid: {}\n": ["study.yaml:1", "missing key 'experiment'"],
     "experiment: base.yaml\ngird: {}\n": ["study.yaml:2", "'gird'", "did you mean 'grid'?"],
@@ -472,8 +472,8 @@ def complaint_in_reading(path):
 
 class Errors(SweepTest):
     def test_each_names_its_line_and_what_would_be_right(self):
-        """What the program makes of a complaint is the same for all: of every eighth it is asked, and of what is found later
-        than in reading. The others are read in this process."""
+        """The program prints all errors in the same way: it is run for every eighth, and for errors found later than in
+        reading. The others are read in this process."""
         os.chdir(self.folder)
         self.addCleanup(os.chdir, SOURCE)
         with unittest.mock.patch.dict(os.environ, environment({"WEFT_PROGRAM": str(WEFT)})):

@@ -75,7 +75,7 @@ class Times(ProgramTest):
         return [{word: round(one[name] * 1e12) for word, name in NAMES.items()} for one in report["of_ranks"]], report
 
     def check(self, operations, expected):
-        """Both reports say what is expected, on one process and on two."""
+        """Both reports have the expected content, on one process and on two."""
         experiment = program(operations, len(expected))
         shares, report = self.ideal(experiment)
         self.assertEqual(shares, expected)
@@ -112,7 +112,7 @@ class Times(ProgramTest):
         experiment = program(TWO_AT_A_TIME, 3)
         experiment["workload"]["communicators"] = {"ab": [0, 1], "ac": [0, 2]}
         shares, _ = self.ideal(experiment)
-        # 0 to 5 us: both wait. Then that with rank 2 is transferred; rank 0 goes on to wait for rank 1.
+        # 0 to 5 us: both wait. Then that with rank 2 is transferred; rank 0 continues to wait for rank 1.
         zero = shares[0]
         self.assertEqual(zero["exposed"], 2 * (MESSAGE + PACKET))
         self.assertEqual(zero["waiting"], 20 * US - (MESSAGE + PACKET))
@@ -152,10 +152,10 @@ class Times(ProgramTest):
         self.assertGreater(report["waiting_fraction"], 0.02)  # the second stage waits for the first
         self.assertGreater(report["exposed_communication_fraction"], 0.02)
         self.assertGreater(job["hidden_ps"], 0)
-        self.assertEqual(len(shares), 2)  # one rank of each stage stands for both
+        self.assertEqual(len(shares), 2)  # one rank of each stage represents both
 
     def test_a_run_that_is_cut_off(self):
-        """In the middle of waiting, and of the transfer: no step has ended, and the parts are the time so far."""
+        """Ends in the middle of waiting, and of the transfer: no step has ended, and the parts are the time so far."""
         for until, exposed, waiting in [(25, 0, 3 * US), (31, US, 8 * US)]:
             summary, _ = self.simulate(program(LATE, simulation={"until": f"{until} us"}))
             job = summary["jobs"][0]

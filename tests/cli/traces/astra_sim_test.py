@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Experiments of ASTRA-sim: a ring of 128 NPUs in its files and in weft's, steps, bytes and times; networks of its ns-3
-backend; what has no counterpart."""
+backend; features without a counterpart."""
 
 # Time limit: 300 s
 
@@ -49,7 +49,7 @@ ACK_HIGH_PRIO 1
 
 
 def physical(hosts, rate="400Gbps"):
-    """Hosts 0, 1, ... on one switch, as the backend's files have it."""
+    """Hosts 0, 1, ... on one switch, as in the backend's files."""
     links = "".join(f"{host} {hosts} {rate} 0.0005ms 0\n" for host in range(hosts))
     return f"{hosts + 1} 1 {hosts}\n{hosts}\n{links}"
 
@@ -98,10 +98,10 @@ class AstraSim(weft_testing.ProgramTest):
         self.assertGreater(due, theirs)
 
     def test_windows_of_direct_algorithms(self):
-        """direct4: AllToAll::run sends no more than so many messages beyond those that have come. An all-gather of 4 ranks
-        with one packet each on a star, t for a packet to pass a link, d a link's delay; in each turn all have other
-        receivers. All at once: three packets behind each other, 4 t + 2 d. Window 1: three messages one after another,
-        3 (2 t + 2 d). Window 2: the third goes when the first has come, 2 (2 t + 2 d)."""
+        """direct4: AllToAll::run sends at most so many messages beyond those that have arrived. An all-gather of 4 ranks with
+        one packet each on a star, t for a packet to pass a link, d a link's delay; in each turn all have other receivers. All
+        at once: three packets behind each other, 4 t + 2 d. Window 1: three messages one after another, 3 (2 t + 2 d). Window
+        2: the third is sent when the first has arrived, 2 (2 t + 2 d)."""
         t, d = picoseconds_to_send(4000 + 82, 400 * 10**9), 500_000
         for name, due in (("direct", 4 * t + 2 * d), ("direct1", 3 * (2 * t + 2 * d)), ("direct2", 2 * (2 * t + 2 * d)),
                           ("direct9", 4 * t + 2 * d)):
@@ -133,8 +133,8 @@ class AstraSim(weft_testing.ProgramTest):
     # Algorithms of one's own -------------------------------------------------------------------------------------------
 
     def algorithm(self, members, prefix="own"):
-        """Each member sends 30,000 B to the next one, adds up for 2 us what comes, and sends 5,000 B back: no all-reduce,
-        nor of the collective's size."""
+        """Each member sends 30,000 B to the next one, reduces the arrived data for 2 us, and sends 5,000 B back: no
+        all-reduce, nor of the collective's size."""
         et.write(self.folder, [[
             et.node(3, et.SEND, comm_size=(30_000, "uint32"), comm_dst=((one + 1) % members, "int32"), comm_tag=0),
             et.node(7, et.RECV, comm_size=30_000, comm_src=(one - 1) % members),

@@ -108,7 +108,7 @@ class Chakra(ProgramTest):
                 self.assertEqual(self.finished()[1], PAIR_ENDS)
 
     def test_a_collective_is_the_same_as_in_an_experiment(self):
-        """1 us of compute, then each kind; sizes are what a rank brings in (et_def.proto's comm_size)."""
+        """1 us of compute, then each kind; sizes are the contributions of a rank (et_def.proto's comm_size)."""
         kinds = {et.ALL_REDUCE: ("all_reduce", 1), et.ALL_GATHER: ("all_gather", 4), et.REDUCE_SCATTER:
                  ("reduce_scatter", 1), et.BROADCAST: ("broadcast", 1), et.ALL_TO_ALL: ("all_to_all", 1)}
         for number, (kind, factor) in kinds.items():
@@ -135,7 +135,7 @@ class Chakra(ProgramTest):
                          {0: (0, 10), 1: (10, 11), 2: (11, 13), 3: (0, 4), 4: (0, 3)})
 
     def test_ids_in_any_order(self):
-        """Nodes stand before those that they depend on; ids do not follow the order of execution."""
+        """Nodes precede those that they depend on; ids do not follow the order of execution."""
         nodes = [node(9, COMP, [5, 7], duration=1), node(7, COMP, [5], duration=2), node(5, COMP, [30], duration=4),
                  node(30, COMP, duration=8), node(2**60, COMP, [9], duration=16)]
         et.write(self.folder, [nodes])
@@ -240,7 +240,8 @@ class Chakra(ProgramTest):
             self.assertTrue(self.simulate(self.experiment(issue=issue))[0]["complete"])
 
     def test_memory_does_not_follow_the_length_of_a_trace(self):
-        """Twenty times the nodes, ids with gaps. A shell starts the runs: what this process takes would count for its children."""
+        """Twenty times the nodes, ids with gaps. A shell starts the runs: the memory of this process would count for its
+        children."""
         peaks = []
         for count in (5_000, 100_000):
             for rank in (0, 1):
@@ -280,7 +281,7 @@ class Chakra(ProgramTest):
             self.assert_same_results(one[1], results)
 
     def export(self, workload, issue="streams", **more):
-        """An experiment, and it again from what it was written out as: both summaries and results."""
+        """Runs an experiment, and its exported form again: both summaries and results."""
         experiment = {**self.experiment(), "workload": workload}
         one = self.simulate(experiment, output="one.h5")
         self.run_weft("workload", self.write(experiment), "--export", "chakra:again", "--no-run", "--quiet")

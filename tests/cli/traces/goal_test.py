@@ -97,8 +97,8 @@ class Goal(ProgramTest):
             self.assertEqual(table(results, "ranks")["finished"][1], 15 * US + message_time(4096))
 
     def test_a_ring_is_executed_to_its_end(self):
-        """Every round takes a message, and the first three a reduction of 100 ns: all are in step. The last two sends
-        start when a message comes, behind its ACK of 66 + 20 B on the same port."""
+        """Every round takes a message, and the first three a reduction of 100 ns: all are in step. The last two sends start
+        when a message arrives, behind its ACK of 66 + 20 B on the same port."""
         text = ring(4, 1024)
         summary, results = self.simulate(self.experiment(text))
         self.assertTrue(summary["complete"])
@@ -133,8 +133,8 @@ r: recv 8b from 0
         self.assertEqual(sorted(rows.values()), [(0, 2), (2, 3)])
 
     def test_dependencies_in_any_order(self):
-        """240 computations on a cpu each, which wait for up to three others that stand anywhere in the file: each starts
-        when the last of these has ended."""
+        """240 computations on a cpu each, which wait for up to three others anywhere in the file: each starts when the last of
+        these has ended."""
         draw = random.Random(7)
         count = 240
         order = list(range(count))
@@ -179,7 +179,7 @@ r: recv 8b from 0
         self.assertEqual([rows[0, i][1] for i in (1, 2)], [50, 50])
 
     def test_a_recv_that_takes_another_one_s_message_leaves_it_waiting(self):
-        """MPI's rule: the recv of any tag stands first, and takes the message with tag 2, for which the other one waits."""
+        """MPI's rule: the recv of any tag is first, and takes the message with tag 2, for which the other one waits."""
         text = "num_ranks 2\nrank 0 {\na: recv 8b from 1 tag -1\nb: recv 8b from 1 tag 2\n}\n" \
                "rank 1 {\na: send 8b to 0 tag 2\nb: send 8b to 0 tag 1\n}\n"
         done = weft("run", self.write(self.experiment(text)), "-o", "out.h5", folder=self.folder)
@@ -247,7 +247,8 @@ l2: send 9223372036854775807b to 0
         self.assertEqual(report, "x.goal: 2 ranks, 6 operations: calc 2, send 2, recv 2\n")
 
     def peak_of(self, name, count):
-        """Bytes of a run of a schedule that is there. A shell starts it: what this process takes would count for its children."""
+        """Bytes of a run of a schedule that is there. A shell starts it: the memory of this process would count for its
+        children."""
         path = self.write({"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": name},
                            "output": {"messages": "none"}})
         done = subprocess.run(["sh", "-c", '"$0" run "$1" -o out.h5 --summary json --quiet; exit $?', WEFT, path],
@@ -308,7 +309,8 @@ l2: send 9223372036854775807b to 0
         self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
 
     def test_labels(self):
-        """The first operation of a label has it, wherever the relation stands; labels of any length, which begin alike."""
+        """The first operation of a label has it, at any place of the relation; labels of any length with the same
+        beginning."""
         long = "a_label_of_many_letters"
         text = f"""num_ranks 1
 rank 0 {{

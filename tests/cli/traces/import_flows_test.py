@@ -26,7 +26,7 @@ class Flows(weft_testing.ProgramTest):
     def imported(self, name, text, ending, *more, ack="none"):
         path = self.write(text, f"in.{ending}")
         done = self.run_weft("import", name, path.name, "-o", "out.yaml", "--json", *more)
-        # ACKs would go before what a node sends on.
+        # ACKs would precede the packets that a node forwards.
         _, results = self.simulate(self.folder / "out.yaml", "--set", f"network.ack={ack}")
         return json.loads(done.out), table(results, "messages")
 

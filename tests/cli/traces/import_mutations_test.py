@@ -93,7 +93,7 @@ def mutated(content, rng):
 
 
 class Enough(io.BytesIO):
-    """A file that has room for a few thousand operations: a loop may run as often as a number says."""
+    """A file with space for a few thousand operations: a number in it may be the count of a loop."""
 
     def write(self, content):
         if self.tell() > 1 << 20:
@@ -102,7 +102,7 @@ class Enough(io.BytesIO):
 
 
 def attempt(form, path, words):
-    """Whether it was imported. Anything but a refusal in one line goes up."""
+    """True if it was imported. Anything but a refusal in one line raises an error."""
     module = registry.load(form)
     with contextlib.redirect_stderr(io.StringIO()):
         options = command.format_parser(form, module).parse_args([str(path), *words])

@@ -167,7 +167,7 @@ class Pytorch(ImportTest):
     # Communications
 
     def test_kinds_and_groups(self):
-        """Bytes that each rank brings in, by the elements of the input; the groups' ranks stand in the events."""
+        """Bytes that each rank contributes, by the elements of the input; the groups' ranks are in the events."""
         groups = {"1": [[0, 1], [2, 3]], "2": [[0, 2], [1, 3]]}
         for rank in range(4):
             own = {name: next(one for one in lists if rank in one) for name, lists in groups.items()}
@@ -370,7 +370,7 @@ class Pytorch(ImportTest):
         self.run_imported()
 
     def test_ready_made_inputs(self):
-        """Those of workloads/traces are what the tests' generators write."""
+        """The files of workloads/traces are the output of the tests' generators."""
         folder = SOURCE / "workloads" / "traces"
         for rank in range(2):
             self.assertEqual((folder / "pytorch" / f"rank{rank}.json").read_text(), data_parallel_step(rank, 2).text())

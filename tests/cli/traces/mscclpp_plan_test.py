@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""MSCCL++'s execution plans as algorithms: proof, bytes, times, and what is wrong with a plan."""
+"""MSCCL++'s execution plans as algorithms: proof, bytes, times, and errors of a plan."""
 
 import functools
 import json
@@ -70,9 +70,9 @@ class MscclppPlan(ProgramTest):
                 self.assertTrue(summary["complete"])
 
     def test_thread_blocks_share_an_operation(self):
-        """tbg_info, calcOffset of execution_plan.cc: each of three puts a third of the chunk of S / 2. Together they send
-        what one would, each on a connection of its own, side by side: with parts of one packet the first two of a GPU's
-        three go before the last one, 3 s / C + s / C + 2 d."""
+        """tbg_info, calcOffset of execution_plan.cc: each of three puts a third of the chunk of S / 2. Together they send as
+        much as one, each on a separate connection, side by side: with parts of one packet the first two of a GPU's three
+        precede the last one, 3 s / C + s / C + 2 d."""
         size = 24_000
         self.plan(plans.shared(3))
         summary, file = self.simulate(self.experiment("all_gather", 2, size))
@@ -82,7 +82,7 @@ class MscclppPlan(ProgramTest):
         self.assertEqual(summary["simulated_time_ps"], 4 * part + 2 * 500_000)
 
     def test_a_permit_from_the_beginning_is_no_wait(self):
-        """The second block copies what is not there yet: the replay says so."""
+        """The second block copies data that has not arrived: the replay reports it."""
         done = weft("collective", self.plan(plans.two_blocks([{"init_value": 1}])), "--size", "1000B", "--check",
                     folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
@@ -127,7 +127,7 @@ class MscclppPlan(ProgramTest):
 
     def test_time_of_eight_h100(self):
         """Behind four NVSwitches, 16 thread blocks each: the bytes of a GPU's links are those of NCCL's NVLS with its 16
-        channels. What is different is how long chunks are: the whole of a thread block's instead of 128 KiB."""
+        channels. Only the length of chunks differs: the whole of a thread block's instead of 128 KiB."""
         server = {"kind": "server", "design": "hgx_h100", "switch_reduction": {"at": ["nvswitch"]}}
         self.plan(plans.all_reduce_through_switch(8, 16))
         times = {}

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of a file for each rank, on several processes: each process reads the files of its own ranks, counted by the
-kernel (rchar of /proc/PID/io), and keeps of the others what all have to know. Complaints are those of one process."""
+"""Traces of a file for each rank, on several processes: each process reads the files of its own ranks, counted by the kernel
+(rchar of /proc/PID/io), and keeps the common facts of the others. Errors are those of one process."""
 
 import os
 import pathlib
@@ -58,8 +58,8 @@ class SharedReading(ProgramTest):
         return [int((self.folder / f"read.{process}").read_text()) for process in range(processes)]
 
     def test_each_process_reads_the_files_of_its_ranks(self):
-        """A rank's file is read to see it, to check it, and to run it: three times, by one process. Who runs a rank whose
-        file another process has checked reads it once more."""
+        """A rank's file is read to see it, to check it, and to run it: three times, by one process. A process that runs a rank
+        whose file another process has checked reads it once more."""
         short = {processes: self.bytes_read(self.experiment(0), processes) for processes in (1, 4)}
         path = self.experiment(NODES)
         size = os.path.getsize(self.folder / "trace.0.et")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft export chakra|goal`: what is written and read again is the same."""
+"""`weft export chakra|goal`: an exported trace that is read again is the same."""
 
 import functools
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces that other simulators end with operations left over, or never end: here all operations are executed, or the exit
-code says that they were not."""
+"""Traces that other simulators end with operations left over, or never end: here all operations are executed, or the exit code
+shows that they were not."""
 
 import pathlib
 import sys
@@ -30,7 +30,7 @@ class TraceFaults(ProgramTest):
         return summary, results
 
     def test_operations_left_over_are_no_success(self):
-        """Each waits for the other's message before it sends; a third one goes on until its end."""
+        """Each waits for the other's message before it sends; a third one continues until its end."""
         (self.folder / "x.goal").write_text(
             "num_ranks 3\nrank 0 {\na: recv 8b from 1\nb: send 8b to 1\nb requires a\n}\n"
             "rank 1 {\na: recv 8b from 0\nb: send 8b to 0\nb requires a\n}\nrank 2 {\ncalc 1000\n}\n")
@@ -99,8 +99,8 @@ class TraceFaults(ProgramTest):
         self.assertIn("trace.0.et: node 3 'node 3': another node has this id", done.err)
 
     def test_operators_of_the_processor(self):
-        """As PyTorch's traces have them: a call on the processor that only starts a collective, and the kernel behind it; the
-        processor's operations go on while the accelerator works."""
+        """As in PyTorch's traces: a call on the processor that only starts a collective, and the kernel behind it; the
+        processor's operations continue while the accelerator works."""
         nodes = [[node(1, COMP, duration=2, is_cpu_op=True), node(2, COLL, [1], duration=3, is_cpu_op=True),
                   node(3, COLL, [2], comm_type=et.ALL_REDUCE, comm_size=100_000, is_cpu_op=False),
                   node(4, COMP, [2], duration=4, is_cpu_op=True), node(5, COMP, [3, 4], duration=1, is_cpu_op=False)]

@@ -40,7 +40,7 @@ class Transform(ProgramTest):
                                                    "gemm 2": (9, 17)})
         self.assertEqual(self.rows(self.KERNELS, {"scale": {"kernels": "gemm*", "by": 0.5}}),
                          {"gemm 1": (0, 2), "zero": (2, 4), "add 1": (4, 7), "add 2": (7, 8), "gemm 2": (7, 11)})
-        # What waited for "zero" waits for "gemm 1".
+        # Operations that waited for "zero" wait for "gemm 1".
         self.assertEqual(self.rows(self.KERNELS, {"remove": {"kernels": "zero"}}),
                          {"gemm 1": (0, 4), "add 1": (4, 7), "add 2": (7, 8), "gemm 2": (7, 15)})
         # "gemm 2" waits for the whole of the fused kernel, which takes 4 us, or half of it.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What thread blocks take of a collective's time, by hand from collectives/kernels/h100.yaml."""
+"""The share of thread blocks in a collective's time, by hand from collectives/kernels/h100.yaml."""
 
 import itertools
 import pathlib
@@ -53,7 +53,7 @@ class CollectiveKernel(ProgramTest):
         ll = KERNEL["ll"]
         expected = microseconds(KERNEL["launch"]) + 2 * microseconds(ll["trip"]) + microseconds(ll["message"])
         self.assertEqual(self.time(server("h100"))[0], alone + expected)
-        # NCCL's choice on this server has it by itself; whoever names an algorithm says so.
+        # NCCL's choice on this server has it by itself; a named algorithm needs the key.
         self.assertEqual(self.time(server())[0], alone + expected)
         named = {"algorithm": "ring", "channels": 1, "protocol": "ll"}
         self.assertEqual(self.time(server(**named))[0], alone)
@@ -113,7 +113,7 @@ class CollectiveKernel(ProgramTest):
                 self.assertEqual(len(one) if isinstance(one, list) else one, 3, file)
 
     def test_wrong_ranges(self):
-        """In a copy of the program with data of its own: the file, its line, and what is wrong with its values."""
+        """In a copy of the program with changed data: the file, its line, and the errors of its values."""
         data = self.folder / "share/weft"
         (self.folder / "bin").mkdir()
         data.mkdir(parents=True)

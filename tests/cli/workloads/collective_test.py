@@ -205,7 +205,7 @@ class Collective(unittest.TestCase):
     def test_picture(self):
         self.weft("collective", "ring", "--ranks", 4, "--size", "4KiB", "--picture", "ring.svg")
         self.assertEqual((self.folder / "ring.svg").read_text().count("<title>"), 2 * 3 * 4)
-        # Three aggregators, below the ranks: two leaves and what is above.
+        # Three aggregators, after the ranks: two leaves and the switch above.
         self.weft("collective", "collnet", "--ranks", 4, "--ranks-per-leaf", 2, "--size", "4KiB", "--picture", "net.svg")
         picture = (self.folder / "net.svg").read_text()
         self.assertEqual(re.findall(">((?:rank|switch) \\d)<", picture), [f"rank {i}" for i in range(4)] + [f"switch {i}" for i in range(3)])

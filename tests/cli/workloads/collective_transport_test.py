@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What NCCL's messages between servers take beside links and switches, by hand from collectives/transports/verbs.yaml."""
+"""The time of NCCL's messages between servers beside links and switches, by hand from collectives/transports/verbs.yaml."""
 
 import functools
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Failures without step_time: steps, checkpoints and their reading are timed on the ideal network, on any number of
-processes alike."""
+"""Failures without step_time: steps, checkpoints and their reading are timed on the ideal network, equally on any number of
+processes."""
 
 import pathlib
 import sys

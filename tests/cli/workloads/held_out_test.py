@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""What constants are fitted to, and what the fit is judged by, have no row in common."""
+"""The rows used for the fit and the rows that judge the fit are disjoint."""
 
 import csv
 import pathlib
@@ -50,7 +50,7 @@ class HeldOut(unittest.TestCase):
         """Sources of constants do not name the sources of the sets."""
         constants = "\n".join(path.read_text() for folder in ("devices", "frameworks")
                               for path in (weft_testing.SOURCE / "workloads" / folder).glob("*.yaml"))  # fmt: skip
-        # Model FLOP utilisations stand behind `efficiency`, which jobs that name a framework do not read.
+        # Model FLOP utilisations are only in `efficiency`, which jobs that name a framework do not read.
         constants = re.sub(r"# Model FLOP utilisation.*?\nefficiency: \S+", "", constants, flags=re.DOTALL)
         for path in SETS.glob("*.yaml"):
             data = yaml.safe_load(path.read_text())

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The host's stream: a step is what the later of host and device allows, and who it was stands on the critical path."""
+"""The host's stream: the later of host and device determines a step, and the critical path names it."""
 
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`scripts/validate --published`: rows with errors, means, order, drawings; and what a varied constant is."""
+"""`scripts/validate --published`: rows with errors, means, order, drawings; and the meaning of a varied constant."""
 
 import json
 import math

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tokens to experts in two legs, with uneven routing: what every rank sends every other one, and every link carries, as it
-follows from the matrix of a job that sends straight; and a hierarchical all-to-all whose blocks differ."""
+"""Tokens to experts in two legs, with uneven routing: the bytes from each rank to each other one, and on each link, follow
+from the matrix of a job that sends straight; and a hierarchical all-to-all whose blocks differ."""
 
 import collections
 import json
@@ -68,7 +68,7 @@ class UnevenExperts(ProgramTest):
         return exchanges, others
 
     def closed_form(self, straight):
-        """What the legs carry, from what goes straight to experts. All senders' rows are alike, so that what a rank has
+        """The bytes of the legs, from the bytes sent straight to experts. All senders' rows are alike, so that what a rank has
         for itself, which no message carries, is what another one has for it."""
         copies = [straight[1 if to == 0 else 0, to] for to in range(RANKS)]
         self.assertEqual(sum(copies), TOKENS * EXPERTS_PER_TOKEN * BYTES)
@@ -121,7 +121,7 @@ class UnevenExperts(ProgramTest):
         self.assert_links(results, everything)
 
     def test_hierarchical_all_to_all_of_blocks_that_differ(self):
-        """Each block goes once inside the sender's server, to the GPU in the receiver's place, and once between servers."""
+        """Each block is sent once inside the sender's server, to the GPU in the receiver's place, and once between servers."""
         blocks = [[(37 * i * i + 11 * j * j * (j % 3) + i * j) % 900 for j in range(RANKS)] for i in range(RANKS)]
         workload = {"kind": "collective", "collective": "all_to_all", "algorithm": "hierarchical",
                     "ranks_per_server": GPUS, "size": f"{sum(map(sum, blocks))} B",

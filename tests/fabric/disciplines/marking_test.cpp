@@ -31,8 +31,8 @@ struct Rule {
   }
 };
 
-/// `senders` hosts send `packets` each at once to a host with a slow link. What the packets should be marked with, in
-/// the order in which they leave, and what they are marked with.
+/// `senders` hosts send `packets` each at once to a host with a slow link. The expected marks of the packets, in the
+/// order in which they leave, and their actual marks.
 struct Burst {
   double expected = 0, variance = 0;
   std::int64_t sure = 0, marked = 0, wrong = 0;
@@ -57,8 +57,8 @@ struct Burst {
     const std::int64_t all = senders * packets;
     EXPECT_EQ(static_cast<std::int64_t>(tap->entries.size()), all);
     for (std::int64_t i = 0; i < all; ++i) {
-      // In packet times since the first arrival: packet i comes in round i / senders, and leaves at 100 i, when what
-      // has come by then is there. Arrivals are before departures of the same moment.
+      // In packet times since the first arrival: packet i comes in round i / senders, and leaves at 100 i, after all
+      // arrivals until then. Arrivals are before departures of the same moment.
       std::int64_t queue = 0;
       if (i > 0 && rule.departure) {
         queue = std::min(all, senders * (slower * i + 1)) - (i + 1);

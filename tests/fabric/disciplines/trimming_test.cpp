@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Packet trimming: headers of packets for which there is no room go on, first, and each brings its packet again once.
-// Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017.
+// Packet trimming: headers of packets for which there is no space are sent on, first, and each makes the sender repeat
+// its packet once. Handley et al., "Re-architecting datacenter networks and stacks for low latency and high
+// performance", SIGCOMM 2017.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -45,7 +46,7 @@ TEST(trimming, nothing_is_dropped_and_each_trimmed_packet_is_repeated_once) {
   }
   EXPECT_EQ(headers, totals.trimmed);
   EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes.count(), 10 * frame);
-  // Every payload passes the last link once: a trimmed header takes its 82 B and no more.
+  // Every payload passes the last link once: a trimmed header takes only its 82 B.
   EXPECT_EQ(machine.counters(machine.a_switch(0), 8).payload_bytes.count(), 8 * (100 * mtu + 7));
 }
 
@@ -83,7 +84,7 @@ TEST(trimming, ten_headers_and_a_packet_take_turns) {
     for (int i = 0; i < HeadersFirst::headers_per_packet; ++i) EXPECT_EQ(next(), 0U);
     EXPECT_EQ(next(), 1U);
   }
-  // Headers that were through begin anew.
+  // Headers whose turn is over begin anew.
   for (int i = 0; i < 7; ++i) EXPECT_EQ(next(), 0U);
   scheduler.emptied(0b001);
   for (int i = 0; i < HeadersFirst::headers_per_packet; ++i) EXPECT_EQ(next(), 0U);

@@ -35,7 +35,7 @@ TEST(weighted_round_robin, shares_are_weights_in_packets) {
     EXPECT_EQ(bytes[lane], 100 * weight[LaneId(lane)] * size[lane]) << lane;
 }
 
-// A class that had nothing to send when its turn was on gives up the rest of it, and has no more in the next round.
+// A class that had nothing to send when its turn was on gives up the rest of it, and gets no more in the next round.
 TEST(weighted_round_robin, what_an_empty_class_does_not_use_is_lost) {
   const auto rounds = scheduler({0, 5, 2}, 0b0110);
   const auto send = [&rounds](std::uint32_t lanes) {

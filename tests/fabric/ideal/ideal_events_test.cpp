@@ -47,7 +47,7 @@ TEST(ideal_events, come_in_the_order_of_time_place_and_number) {
   }
 }
 
-// Whoever looks at the time of the first event may still be handed an earlier one: by another process.
+// After a look at the time of the first event, an earlier one may still arrive: from another process.
 TEST(ideal_events, looking_does_not_move_time) {
   IdealEvents events;
   events.push({1_us, 0, 0, 0});

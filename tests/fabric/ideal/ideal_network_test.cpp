@@ -124,8 +124,8 @@ TEST(ideal_network, a_flow_that_comes_later_takes_turns_from_then_on) {
             (std::vector{7 * full + full + 2 * delay, 10 * full + 2 * full + full + 2 * delay}));
 }
 
-// n messages of P packets that come at once: the port has n P packets to pass on, and is never idle. The last one is
-// where the packet network has it, which serves them packet by packet in turn.
+// n messages of P packets that arrive at once: the port has n P packets to send, and is never idle. The last one has
+// the time of the packet network, which serves them packet by packet in turn.
 TEST(ideal_network, the_last_of_an_incast_is_where_packets_have_it) {
   constexpr std::int64_t packets = 20;
   for (const std::uint32_t senders : {1U, 2U, 7U}) {
@@ -298,7 +298,7 @@ TEST(ideal_network, counts_what_passes_each_link) {
   EXPECT_EQ(busy, into_1 * per_byte);
 }
 
-// From a host of one process to one of another: both links of the star. What happens at one end counts nothing.
+// From a host of one process to one of another: both links of the star. Events at one end count nothing.
 TEST(ideal_network, looks_ahead_by_the_shortest_way_between_hosts_of_two_processes) {
   const auto lookahead = [](const std::string& text, std::uint32_t second) {
     const Topology topology = build_topology(Spec::parse(text, "test.yaml"));

@@ -87,7 +87,7 @@ TEST(ns3_view, devices_are_net_devices) {
   ns3::PointerValue channel;
   device->GetAttribute("Channel", channel);
   EXPECT_EQ(channel.GetObject(), device->GetChannel());
-  // Ports of a switch have addresses of their own.
+  // Ports of a switch have separate addresses.
   const auto other = view.device(NodeId(2), 0)->GetAddress();
   EXPECT_NE(other, view.device(NodeId(2), 1)->GetAddress());
 }
@@ -197,7 +197,7 @@ TEST(ns3_attributes, an_experiment_names_them_in_its_network_map) {
   EXPECT_EQ(scenario.fabric().link_times(directed(LinkId(0), 1)).rate, gbps(100));
 }
 
-/// What set_ns3_attribute() complains of, or the number of objects.
+/// The error of set_ns3_attribute(), or the number of objects.
 std::string outcome(const std::string& path, const std::string& value) {
   const Spec document = Spec::parse("a: 1\nb: " + value + "\n", "x.yaml");
   try {

@@ -285,7 +285,7 @@ TEST(ns3_stack, the_receive_callbacks_are_told_protocol_addresses_and_type) {
   using Device = ns3::NetDevice;
   EXPECT_EQ(types, (std::vector<Device::PacketType>{Device::PACKET_HOST, Device::PACKET_BROADCAST,
                                                     Device::PACKET_MULTICAST, Device::PACKET_OTHERHOST}));
-  EXPECT_EQ(received, 4);  // whoever it is for: there is nobody else on the link
+  EXPECT_EQ(received, 4);  // for any destination: there is no other node on the link
 }
 
 TEST(ns3_stack, a_trace_sink_cannot_send_at_once) {

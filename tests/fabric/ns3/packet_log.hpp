@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a trace source of ns-3 tells of packets.
+// The packets that a trace source of ns-3 reports.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Arrivals come out in order however many ports they came through and however crowded the moments are.
+// Arrivals leave in order for any number of ports and any number of arrivals at the same time.
 #include "fabric/packet/arrival_order.hpp"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ TEST(ArrivalOrder, WhatLeavesByAPortIsInOrder) {
 TEST(ArrivalOrder, RunsArePortByPort) {
   ArrivalOrder order;
   for (const std::uint32_t port : {3U, 7U}) {
-    Arrival* const at = order.begin_run(10);  // fewer come than there is room for
+    Arrival* const at = order.begin_run(10);  // fewer arrive than fit
     for (std::uint64_t i = 0; i < port - 1; ++i)
       at[i] = {Time::from_ps(static_cast<std::int64_t>(i)), i, nullptr, PortId(port)};
     order.end_run(at + port - 1);

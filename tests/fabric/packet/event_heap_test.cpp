@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Events of a node come out in the order of time, kind, port, lane and data, whatever order they were pushed in.
+// Events of a node are popped in the order of time, kind, port, lane and data, for any order of pushing.
 #include "fabric/packet/event_heap.hpp"
 
 #include <algorithm>

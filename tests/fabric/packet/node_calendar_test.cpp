@@ -34,7 +34,7 @@ class Pair {
   std::vector<std::uint32_t> take() {
     const std::uint64_t epoch = calendar_.first();
     EXPECT_EQ(epoch, naive_first());
-    std::vector<std::uint32_t> nodes{99, 98, 97};  // take() replaces what was there
+    std::vector<std::uint32_t> nodes{99, 98, 97};  // take() replaces the content
     calendar_.take(epoch, nodes);
     std::vector<std::uint32_t> expected;
     for (const auto& [node, at] : naive_)

@@ -47,8 +47,8 @@ TEST(shared_buffer, greedy_queues_share_as_the_fixed_point_says) {
         for (int q = 0; q < greedy; ++q) more |= buffer.admit(static_cast<std::size_t>(q), frame) == Place::shared;
       }
       const double exact = alpha * static_cast<double>(shared.count()) / (1 + alpha * greedy);
-      // The sum of what is held: each queue q is refused at q + frame > alpha (B - sum): at most the fixed point, and
-      // the last ones miss it by less than a frame, which raises the threshold by less than alpha N frames.
+      // The sum of the memory in use: each queue q is refused at q + frame > alpha (B - sum): at most the fixed point,
+      // and the last ones miss it by less than a frame, which raises the threshold by less than alpha N frames.
       for (int q = 0; q < greedy; ++q) {
         const auto held = static_cast<double>(buffer.held(static_cast<std::size_t>(q)).count());
         EXPECT_LE(held, exact + static_cast<double>(frame.count()) * alpha * greedy / (1 + alpha * greedy) + 1);
@@ -59,8 +59,8 @@ TEST(shared_buffer, greedy_queues_share_as_the_fixed_point_says) {
   }
 }
 
-// One greedy queue with alpha = 1 gets half of the memory; when it is full another one still finds room (the point of
-// dynamic thresholds), and the first one is over its threshold then.
+// One greedy queue with alpha = 1 gets half of the memory; when it is full another one still finds space (the purpose
+// of dynamic thresholds), and the first one is over its threshold then.
 TEST(shared_buffer, a_newcomer_finds_room_and_lowers_the_threshold_of_the_old) {
   SharedBuffer buffer(rules_of(1000_B, 1), 2);
   while (buffer.admit(0, 100_B) == Place::shared) {
@@ -101,7 +101,7 @@ TEST(shared_buffer, the_reserve_is_its_owners_and_is_used_first) {
   // All shared memory is taken, and the reserve of the other is there.
   EXPECT_EQ(buffer.admit(1, 200_B), Place::shared);
   EXPECT_EQ(buffer.admit(1, 1_B), Place::none);
-  // What leaves gives shared memory back first.
+  // A departure frees shared memory first.
   buffer.release(0, 150_B);
   EXPECT_EQ(buffer.shared_used(), 850_B);
   buffer.release(0, 900_B);
@@ -229,7 +229,7 @@ TEST(shared_buffer, nothing_is_lost_or_made_under_random_operations) {
 }
 
 // admit_easily() is the common case of admit() and must_pause(), never anything else: two buffers with the same history
-// stay equal whichever way frames come in.
+// stay equal for either way of admission.
 TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
   std::uint64_t draw = 0;
   const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
@@ -263,7 +263,7 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
         ASSERT_TRUE(in);
         ASSERT_FALSE(plain.must_pause(q, largest));
       } else {
-        // Either it does not come in, or its sender has to pause.
+        // Either it is not admitted, or its sender has to pause.
         ASSERT_EQ(quick.admit(q, frame) != Place::none, in);
         ASSERT_TRUE(!in || plain.must_pause(q, largest));
       }
@@ -277,8 +277,8 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
   EXPECT_GT(hard, 1000);
 }
 
-// A burst that stays_small() or stays_within() has promised room for comes in without headroom and without a pause, in
-// any order, and take() counts it as admit() does.
+// A burst that stays_small() or stays_within() has promised space for is admitted without headroom and without a pause,
+// in any order, and take() counts it as admit() does.
 TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
   std::uint64_t draw = 0;
   const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
@@ -327,7 +327,7 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
 }
 
 // Nothing is refused in vain: of a queue that gets all of a burst it is known to the byte. T(used + more) = alpha (B -
-// used - more) with alpha = 1 is what it may hold then.
+// used - more) with alpha = 1 is the number of bytes that it may hold then.
 TEST(shared_buffer, room_for_a_burst_ends_where_the_threshold_does) {
   SharedBuffer buffer(rules_of(10'000_B, 1), 2);
   ASSERT_EQ(buffer.admit(0, 1'000_B), Place::shared);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Telemetry of packets under way: what hops have written is what is read, wherever their records are.
+// Telemetry of packets in flight: the values that hops have written are read back, wherever their records are.
 #include "fabric/packet/telemetry_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ void expect_hops(std::span<const HopTelemetry> hops, std::uint32_t packet, std::
   }
 }
 
-// 200 packets are more than a chunk has; each hop of all of them comes before the next hop of any.
+// 200 packets are more than a chunk has; each hop of all of them precedes the next hop of any.
 TEST(telemetry_pool, keeps_the_hops_of_many_packets_apart) {
   constexpr std::uint32_t packets = 200;
   constexpr std::uint32_t hops = 6;
@@ -44,7 +44,7 @@ TEST(telemetry_pool, a_record_that_is_used_again_begins_without_hops) {
   pool.add_hop(record, hop_of(1, 0));
   pool.release(record);
   EXPECT_EQ(pool.live(), 0U);
-  EXPECT_EQ(pool.add(), first);  // what was released last is in the cache
+  EXPECT_EQ(pool.add(), first);  // the slot that was released last is in the cache
   EXPECT_TRUE(pool.hops(first).empty());
 }
 

@@ -67,7 +67,7 @@ TEST(credit, an_incast_loses_nothing_and_fills_no_more_than_the_buffers) {
   EXPECT_GT(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes.count(), 7 * buffer);
 }
 
-// What a link loses must not take its credit along: with room for two frames the third loss would stop it for ever.
+// A lost frame must not lose its credit: with space for two frames the third loss would stop the link for ever.
 TEST(credit, lost_packets_give_their_credit_back) {
   LeanMachine machine(pair_of_hosts,
                       network(2 * frame, "loss: [{link: all, probability: 0.05}], go_back_n: {timeout: 1 ms}"));

@@ -52,7 +52,7 @@ TEST(deadlock, the_shortest_of_several) {
 }
 
 TEST(deadlock, lanes_of_one_link_are_different_buffers) {
-  // A dateline: the ring goes on in lane 1 and does not close.
+  // A dateline: the ring continues in lane 1 and does not close.
   EXPECT_TRUE(find_waiting_cycle({{{1, 0}, {2, 0}}, {{2, 0}, {3, 0}}, {{3, 0}, {1, 1}}, {{1, 1}, {2, 1}}}).empty());
   const Cycle closed = find_waiting_cycle({{{1, 0}, {2, 0}}, {{2, 0}, {1, 1}}, {{1, 1}, {1, 0}}});
   EXPECT_EQ(closed, (Cycle{{1, 0}, {2, 0}, {1, 1}}));

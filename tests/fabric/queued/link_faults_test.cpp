@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Faults of links: how they are read, when routing knows of them, and what they do to packets.
+// Faults of links: how they are read, when routing knows of them, and their effects on packets.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -62,7 +62,7 @@ TEST(link_faults, a_lower_rate_ends_with_the_full_one) {
     EXPECT_EQ(rates[i].at, Time::from_us(at[i]));
     EXPECT_EQ(rates[i].rate, Bandwidth::from_gbps(gbps[i]));
   }
-  EXPECT_TRUE(faults.routing_periods(star()).empty());  // nobody routes around them
+  EXPECT_TRUE(faults.routing_periods(star()).empty());  // no switch routes around them
 }
 
 TEST(link_faults, every_mistake_is_told_with_its_line) {
@@ -178,7 +178,7 @@ TEST(link_faults, switches_that_choose_drop_what_no_way_is_left_for) {
 
 TEST(link_faults, the_longest_queue_counts_the_packet_that_goes_on_at_the_old_rate) {
   // From the start the link to host 2 has 1 Gb/s, 8 ns per byte. At 4 us it has 100 Gb/s again, while the first packet
-  // goes on at the old rate until about 9 us. Host 1 sends so that its packet comes to the queue in between.
+  // continues at the old rate until about 9 us. Host 1 sends so that its packet reaches the queue in between.
   LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}",
                       network_of(fmt::format("{{mtu: {} B, ack_interval: 1024, failures: [{{link: [host2, switch0], "
                                              "at: 1 ps, until: 4 us, rate: 1 Gb/s}}]}}",

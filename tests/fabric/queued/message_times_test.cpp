@@ -38,7 +38,7 @@ TEST(message_times, a_paused_sender) {
   const std::int64_t before = up(stop + pause_time + delay, full);  // frames until host 0 obeys
   const std::int64_t go = delay + full + (before - 1) * slow;       // the last of them leaves the queue
   const std::int64_t held = go + pause_time + delay - before * full;
-  // The first message ends just before the pause, the second is the one that is held, and the third comes after it.
+  // The first message ends just before the pause, the second is the one that is held, and the third follows it.
   const std::uint32_t pair = machine.open(0, 1);
   for (const std::int64_t packets : {before - 2, std::int64_t{4}, std::int64_t{1}})
     machine.post({Time(), 0, pair, packets * mtu});
@@ -51,7 +51,7 @@ TEST(message_times, a_paused_sender) {
   for (const Message& message : machine.received) EXPECT_EQ(message.retransmission, Time());
 }
 
-// The same with credits: two frames of room at the switch, which gives one back with each frame that the slow port
+// The same with credits: space for two frames at the switch, which gives one back with each frame that the slow port
 // begins to send.
 TEST(message_times, a_sender_without_credits) {
   constexpr std::int64_t delay = 1'000'000, grant_time = 8 * 80;
@@ -65,13 +65,13 @@ TEST(message_times, a_sender_without_credits) {
   machine.run();
   machine.expect_quiet();
   ASSERT_EQ(machine.received.size(), 1U);
-  // The third packet might go when the second has left; the first packet's room comes back from the switch.
+  // The third packet might go when the second has left; the switch returns the first packet's credit.
   const std::int64_t back = full + delay + grant_time + delay;
   EXPECT_EQ(machine.received[0].paused.ps(), back - 2 * full);
 }
 
 // A packet in the queue of a switch whose next switch is full. The port has others to send before it, so that it is
-// silent only while it is stopped; a stop that comes within a frame counts from its coming.
+// silent only while it is stopped; a stop that arrives within a frame counts from its arrival.
 TEST(message_times, the_last_packet_in_a_paused_switch) {
   LeanMachine machine(
       "{kind: graph, hosts: 3, switches: 2, link_delay: 1 us, link_rate: 100 Gb/s, links: [{from: host0, "
@@ -121,7 +121,7 @@ struct OneLoss {
 
 TEST(message_times, a_lost_packet) {
   constexpr std::int64_t lost = 10, packets = 40;
-  // The next packet reaches the destination three packet times after the lost one began, and its answer comes back over
+  // The next packet reaches the destination three packet times after the lost one began, and its answer returns over
   // two links. Then the frame in transmission ends.
   const std::int64_t known = (lost + 3) * full + 4 * OneLoss::delay + 2 * control;
   const std::int64_t cost = up(known, full) * full - lost * full;

@@ -211,8 +211,8 @@ class NaiveNetwork {
   std::int64_t now_ = 0;
 };
 
-/// Work of a link that has come and is not yet transmitted at `time`, in ps: what came at `time` itself counts if
-/// `inclusive`.
+// Work of a link that has arrived and is not yet transmitted at `time`, in ps: arrivals at `time` itself count if
+// `inclusive`.
 inline std::int64_t backlog(const std::vector<Transmission>& link, std::int64_t time, bool inclusive) {
   std::int64_t work = 0;
   for (const Transmission& t : link)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // NDP: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
 // 2017. In an incast the last link carries without a pause the payload of each packet once, and the headers of those of
-// the first windows that found no room; no later packet is trimmed (their section 3).
+// the first windows that found no space; no later packet is trimmed (their section 3).
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -41,7 +41,7 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_EQ(totals.dropped, 0U);
   EXPECT_EQ(totals.timeouts, 0U);
-  // Of the 8 x 16 packets that come in 16 packet times, 16 are sent and 64 wait; headers delay a few of them.
+  // Of the 8 x 16 packets that arrive in 16 packet times, 16 are sent and 64 wait; headers delay a few of them.
   EXPECT_NEAR(static_cast<double>(totals.trimmed), senders * window - window - 64, 5);
   EXPECT_EQ(totals.repeated, totals.trimmed);
   std::int64_t free = 0;
@@ -62,7 +62,7 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   EXPECT_EQ(free, 1'000'000 + packet + all);
 }
 
-// Round robin of pulls: all senders are served alike, whatever the order in which they began.
+// Round robin of pulls: all senders are served equally, for any order in which they began.
 TEST(ndp, senders_share_the_link_packet_by_packet) {
   LeanMachine machine(star, network(16, 64));
   for (std::uint32_t h = 0; h < 8; ++h) machine.post({h * Time::from_ns(300), h, machine.open(h, 8), 300 * mtu});
@@ -70,11 +70,11 @@ TEST(ndp, senders_share_the_link_packet_by_packet) {
   machine.expect_quiet();
   std::vector<std::int64_t> ends;
   for (const auto& message : machine.messages) ends.push_back(message.at.ps());
-  // The first window of the first sender met no other: it may be ahead by that much in each of the others' turns.
+  // The first window of the first sender had no competitor: it may be ahead by that much in each of the others' turns.
   EXPECT_LE(*std::max_element(ends.begin(), ends.end()) - *std::min_element(ends.begin(), ends.end()), 8 * 16 * packet);
 }
 
-// What is pulled comes back to a sender that has nothing to send: its next message begins with a first window again.
+// A sender that has nothing to send gets its pulls back: its next message begins with a first window again.
 TEST(ndp, a_later_message_begins_with_a_first_window) {
   LeanMachine machine(star, network(16, 64));
   const std::uint32_t pair = machine.open(0, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a NIC sends next: ACKs and credits, then queue pairs in turn, within their windows; and the order of things at
-// one moment.
+// The next packet of a NIC: ACKs and credits, then queue pairs in turn, within their windows; and the order of
+// simultaneous events.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,7 +45,8 @@ std::vector<std::int64_t> starts(const test::TapLog& log) {
 }
 
 TEST(nic, acks_go_before_data_as_soon_as_the_port_is_free) {
-  // Host 1 is busy with data from 1000 ns on; a packet comes at 1080 ns, when its second packet is due, or just after.
+  // Host 1 is busy with data from 1000 ns on; a packet comes at 1080 ns, when its second packet is expected, or just
+  // after.
   for (const std::int64_t late : {0, 1}) {
     LeanMachine machine(wire, network());
     const auto tap = machine.tap(NodeId(1));
@@ -113,7 +114,7 @@ TEST(nic, queue_pairs_take_turns_packet_by_packet) {
   machine.post({Time(), 0, 2, 3 * mtu});
   machine.post({Time(), 0, 0, 4 * mtu});
   machine.post({Time(), 0, 1, mtu});
-  // During the fifth packet, which is of queue pair 0 and has left the list: it comes back behind the newcomer.
+  // During the fifth packet, which is of queue pair 0 and has left the list: it returns behind the newcomer.
   machine.post({4 * data_time + Time::from_ns(1), 0, 3, 2 * mtu});
   machine.run();
   machine.expect_quiet();

@@ -36,7 +36,7 @@ std::string machine_text(int hosts, std::int64_t delay) {
                      hosts, delay, links);
 }
 
-/// One ACK per message, so that nothing but data, pauses and what a test sends is on the links.
+/// One ACK per message, so that only data, pauses and the packets of a test are on the links.
 NetworkParameters network(const std::string& buffer, const std::string& pfc, std::int64_t latency = 0) {
   return network_of(
       fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, switch_latency: {} ps, "
@@ -53,7 +53,7 @@ std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 // 802.1Q-2018 annex O.
 struct Worst {
   std::int64_t delay, response, latency;
-  // From the crossing to the end of what comes, seen at the place where host 0 sends.
+  // From the crossing to the end of the arrivals, seen at the port of host 0.
   std::int64_t span() const { return full + pause_time + 2 * delay + response + latency; }
   // Frames that begin within it, the reverse frame having begun 1 ps before the crossing.
   std::int64_t frames() const { return up(span() - 1, full); }
@@ -87,9 +87,9 @@ TEST(pfc, no_frame_is_lost_with_the_headroom_of_the_worst_case_and_one_is_with_a
   }
 }
 
-// A dynamic threshold can fall while no frame of the queue comes, so that the frame that crosses it needs headroom too;
-// and frames need not be full. Ten other hosts take what is free between two frames of host 0; a short packet behind
-// the crossing one shifts the others so that the last one begins just before the pause is obeyed.
+// A dynamic threshold can fall while no frame of the queue arrives, so that the frame that crosses it needs headroom
+// too; and frames need not be full. Ten other hosts take the free memory between two frames of host 0; a short packet
+// behind the crossing one shifts the others so that the last one begins just before the pause is obeyed.
 std::uint64_t dynamic_drops(const std::string& headroom_key, std::int64_t headroom) {
   constexpr std::int64_t delay = 996'640;  // full + pause_time + 2 delay is 26 packet times
   constexpr int hosts = 13;

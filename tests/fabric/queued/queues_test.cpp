@@ -97,7 +97,7 @@ void expect_same(const LeanMachine& machine, const NaiveNetwork& naive) {
       data += t.data ? 1 : 0;
       busy += t.end - t.start;
       peak = std::max(peak, test::backlog(log, t.arrived, true));
-      // What waits in a host waits in its queue pairs: the port gets a packet when it is free.
+      // Packets of a host wait in its queue pairs: the port gets a packet when it is free.
       if (nic) {
         ASSERT_EQ(t.start, t.arrived);
       }
@@ -189,7 +189,7 @@ TEST(queues, what_waits_at_the_end_counts_until_then_by_hand) {
     NetworkParameters network;
     network.acks = false;
     network.fabric.buffered = buffered;
-    // Two hosts send to the third. A packet from each comes to the switch every s, which sends one every s: in the k-th
+    // Two hosts send to the third. A packet from each reaches the switch every s, which sends one every s: in the k-th
     // of these intervals, from 0, k + 1 packets wait. At 3 s + s / 4 after the first ones that is w (s + 2 s + 3 s + 4
     // s / 4).
     LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}", network);

@@ -216,7 +216,8 @@ TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
   }
 }
 
-// Over two servers of four: one copy for each of the servers that a token goes to, then one for each expert, and back.
+// Over two servers of four: one copy for each of the servers that a token is sent to, then one for each expert, and
+// back.
 TEST(BlockPasses, TokensGoToServersFirst) {
   for (const std::int64_t most : {0, 1}) {
     Case one = case_of("mixtral-8x7b", 1, 4096);

@@ -42,7 +42,7 @@ Moments moments(const ComputeNoise& what, int draws) {
   return result;
 }
 
-// Means of n draws lie within 5 standard errors s / sqrt(n); the standard deviation's own is about s / sqrt(2 n) for
+// Means of n draws are within 5 standard errors s / sqrt(n); the standard deviation's own is about s / sqrt(2 n) for
 // nearly normal draws (for the lognormal with s = 0.2 its kurtosis of 3.68 makes that 1.16 times as much).
 TEST(ComputeNoise, JitterHasMeanOneAndTheDeviationThatIsAskedFor) {
   constexpr int draws = 80'000;
@@ -160,7 +160,7 @@ TEST(ComputeNoise, SpreadIsTheSameForTheWholeRun) {
     EXPECT_NEAR(static_cast<double>(stretched(both, rank, 0).ps()),
                 static_cast<double>(first.ps()) * (rank == 3 ? 2 : 1), 1);
   }
-  // A draw of its own: not that of jitter for operation 0.
+  // A separate draw: not that of jitter for operation 0.
   EXPECT_NE(stretched(noise("{jitter: 5 %}"), 1, 0), stretched(what, 1, 0));
 }
 

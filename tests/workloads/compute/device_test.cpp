@@ -34,7 +34,7 @@ TEST(Device, ReadyMadeDevicesAreRead) {
 
 TEST(Device, RooflineIsTheLargerOfBothTimes) {
   const Device device = read_device(Spec::parse(example, "toy.yaml"));
-  // 50e12 FLOP/s and 1e12 B/s: 1e9 FLOP take 20 us, 1e6 B take 1 us; they meet at 50 FLOP per byte.
+  // 50e12 FLOP/s and 1e12 B/s: 1e9 FLOP take 20 us, 1e6 B take 1 us; they are equal at 50 FLOP per byte.
   EXPECT_EQ(roofline_time(device, "bf16", 1e9, Bytes(1'000'000)), Time::from_us(20));
   EXPECT_EQ(roofline_time(device, "bf16", 1e9, Bytes(20'000'000)), Time::from_us(20));
   EXPECT_EQ(roofline_time(device, "bf16", 1e9, Bytes(40'000'000)), Time::from_us(40));
@@ -50,7 +50,7 @@ TEST(Device, CollectivesTakeUnitsInAStep) {
   EXPECT_EQ(slowdown_beside_communication(device), 1);
   device.in_a_step = true;
   EXPECT_DOUBLE_EQ(slowdown_beside_communication(device), 132.0 / 108);
-  device.slowdown_while_communicating = 1.5;  // what the file says about all of it counts if it is more
+  device.slowdown_while_communicating = 1.5;  // the file's value for the whole counts if it is more
   EXPECT_EQ(slowdown_beside_communication(device), 1.5);
   std::string all = sustained;
   all.replace(all.find("24"), 2, "132");
@@ -157,7 +157,7 @@ TEST(Device, Complaints) {
   EXPECT_TRUE(about(replaced("memory:", "memry:")).starts_with("toy.yaml:"));
 }
 
-// Keys that device files had before: each is unknown, and what it is now is said at its line.
+// Keys that device files had before: each is unknown, and the error at its line names the new key.
 TEST(Device, OlderKeysOfGemmsAreNamed) {
   const auto about = [](const std::string& sustained) {
     return complaint([&] { read_device(Spec::parse(example + "sustained:\n" + sustained, "toy.yaml")); });

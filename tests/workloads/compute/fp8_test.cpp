@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Jobs whose GEMMs have fp8: what else keeps 16 bits, in memory, time and bytes sent.
+// Jobs whose GEMMs have fp8: which other tensors keep 16 bits, in memory, time and bytes sent.
 #include <map>
 
 #include <gtest/gtest.h>
@@ -47,9 +47,9 @@ struct Case {
   }
 };
 
-// Two bytes for what goes from one operator to the next, one for what GEMMs have read. Transformer Engine: norms and
-// activation functions leave only the fp8 that GEMMs read; attention keeps what it gives, and the GEMM behind it
-// its own copy.
+// Two bytes for data between operators, one for the inputs of GEMMs. Transformer Engine: norms and activation
+// functions leave only the fp8 that GEMMs read; attention keeps what it gives, and the GEMM behind it its own
+// copy.
 TEST(Fp8, ActivationsAreKeptAsTheyAreRead) {
   Case one("fp8");
   const double attention = 2 * (2 * heads * (nope + rope) + heads * value) + (2 + 1) * heads * value +
@@ -89,7 +89,7 @@ TEST(Fp8, GemmsHaveCopiesOfTheirParameters) {
   EXPECT_EQ(fp8.memory().buffers, in_blocks);
 }
 
-// What GEMMs have read has a scale of 4 B for each 128; copies of parameters one for each 128 x 128.
+// Inputs of GEMMs have a scale of 4 B for each 128; copies of parameters one for each 128 x 128.
 TEST(Fp8, BlocksHaveTheirScales) {
   Case one("fp8_block");
   const double read = 1 + 4.0 / 128;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times of kernels: waves of tiles, memory traffic, launches, and what device files say about them.
+// Times of kernels: waves of tiles, memory traffic, launches, and their keys in device files.
 #include "workloads/compute/kernel_time.hpp"
 
 #include <cmath>
@@ -122,7 +122,7 @@ TEST(KernelTime, InAStepGemmsTakeTheBestTile) {
   // larger tiles, it would take longer. (40,000 * 100 + 2500) * 2 B + 4 * 8 B * 2500 at 0.5 TB/s is 16.2 us: memory
   // counts.
   EXPECT_EQ(kernel_time(toy, gemm(50, 50, 40'000)), Time::from_ns(16'170 + 2'000));
-  // The same tile lies either way round: 50 x 100 for 50 x 1000.
+  // The same tile fits in either orientation: 50 x 100 for 50 x 1000.
   EXPECT_EQ(kernel_time(toy, gemm(50, 1000, 100'000)), kernel_time(toy, gemm(1000, 50, 100'000)));
 }
 
@@ -235,7 +235,7 @@ TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   kernel.m = 1;
   kernel.count = 5;
   EXPECT_NEAR(microseconds(toy, kernel), 3.2192, 1e-6);
-  // What a device does not say, or of fp8, is as for single ones.
+  // Values that a device does not give, or those of fp8, are as for single ones.
   kernel.m = 130;
   kernel.count = 7;
   Device without = device(fitted);

@@ -51,7 +51,7 @@ TEST(ModelFlops, OfLatentAttention) {
   EXPECT_GT(gemms, active * 0.9995);  // norms and the bias of the router are the rest
 }
 
-// A window hides what is further back: Mistral's 4096 of 8192 tokens are at most half of the scores.
+// A window hides tokens further back: Mistral's 4096 of 8192 tokens are at most half of the scores.
 TEST(ModelFlops, Window) {
   const ModelConfig model = ready_made("mistral-7b");
   const std::int64_t window = model.layer_shape(0).attention.window;

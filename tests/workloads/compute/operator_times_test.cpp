@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Measured operators: what a file may say, what is found in it, what happens to the rest; kernels in programs.
+// Measured operators: the keys of a file, look-ups in it, values outside it; kernels in programs.
 #include "workloads/compute/operator_times.hpp"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ TEST(OperatorTimes, RowsOfExpertsInPrograms) {
   EXPECT_NE(operations[0].duration, operations[1].duration);
 }
 
-// What was measured with as many rows for each goes with all rows together.
+// A measurement with equal rows for each depends on the sum of the rows.
 TEST(OperatorTimes, MeasuredGroupedGemmsGoWithTheirRows) {
   const OperatorTimes times(
       device(), MeasuredOperators::parse("kernel, m, n, k, count, time\nmatmul, 64, 128, 256, 3, 500 us\n", "ops.csv"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Launch scripts: variables, arrays, arithmetic, conditions, and what is passed over.
+// Launch scripts: variables, arrays, arithmetic, conditions, and skipped commands.
 #include "workloads/shell/shell_script.hpp"
 
 #include <gtest/gtest.h>

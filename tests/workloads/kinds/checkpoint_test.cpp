@@ -45,9 +45,9 @@ TEST(Checkpoint, WriteAtTheSpeedOfTheDevice) {
   EXPECT_EQ(job.rank(1).compute, 4 * service);
 }
 
-// Two writers, and a device that serves their pieces in turn. Its first piece comes between 4 and 8 frames after the
-// start, as the switch deals the frames of both; then it never waits. The first writer's last piece is the one before
-// the last.
+// Two writers, and a device that serves their pieces in turn. Its first piece arrives between 4 and 8 frames after the
+// start, as the switch alternates the frames of both; then it never waits. The first writer's last piece is the one
+// before the last.
 TEST(Checkpoint, OneTargetServesItsRanksInTurn) {
   Job job(3, "{kind: checkpoint, ranks: 2, targets: 1, size: 48 KiB, piece: 16 KiB, device_rate: 8 Gb/s}");
   job.complete();
@@ -58,7 +58,7 @@ TEST(Checkpoint, OneTargetServesItsRanksInTurn) {
   EXPECT_EQ(finished(job, 0), last - service);
 }
 
-// Two targets have one writer each, which do not meet: both as alone.
+// Two targets have one writer each, which do not compete: both as alone.
 TEST(Checkpoint, ShardsGoRoundTheTargets) {
   Job job(4, "{kind: checkpoint, ranks: 2, targets: 2, size: 64 KiB, piece: 16 KiB}");
   job.complete();

@@ -78,8 +78,8 @@ TEST(Jobs, PlacementBehindEachOtherOrAsTheySay) {
   EXPECT_EQ(hosts("{kind: jobs, only: job1, jobs: [{" + job + "}, {" + job + "}]}"), (Hosts{2, 3}));
 }
 
-// What a job draws at random depends on its place in the list, and not on the others.
-// Two jobs that write checkpoints share the storage hosts, and nothing else; the third goes on behind the others.
+// The random draws of a job depend on its place in the list, and not on the others. Two jobs that write checkpoints
+// share the storage hosts, and nothing else; the third continues behind the others.
 TEST(Jobs, StorageHostsServeAllJobs) {
   WorkloadContext context = context_of(6);  // of 8 hosts
   context.storage = {3, 7};

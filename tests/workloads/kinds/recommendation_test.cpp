@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `recommendation`: who sends how much to whom, and complaints.
+// Workload kind `recommendation`: bytes from rank to rank, and errors.
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"

@@ -99,7 +99,7 @@ class PipelineExecutor {
     result_.faults.push_back(fmt::format(text, std::forward<Arguments>(arguments)...));
   }
 
-  // What a slot waits for: end times, or -1 while one of them is not known.
+  // The dependencies of a slot: end times, or -1 while one of them is not known.
   std::int64_t ready(const PipelineSlot& slot, std::uint32_t stage) const {
     std::vector<Key> needs;
     if (slot.pass == Pass::forward && stage > 0) needs.push_back({forward_done, stage - 1, slot.micro_batch});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What follows from a training description, and the complaints about contradictions.
+// Values derived from a training description, and errors for contradictions.
 #include "workloads/parallel/training_description.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TrainingDescription settled(TrainingDescription job, const Change& change, std::
   return job;
 }
 
-/// The fields of `said` stand in lines 11, 12, ... of job.sh; the complaint names the first of them, or x.yaml:1.
+/// The fields of `said` are in lines 11, 12, ... of job.sh; the error names the first of them, or x.yaml:1.
 void expect_contradiction(TrainingDescription job, const Change& change, const std::vector<std::string>& said,
                           const std::vector<std::string>& parts, std::int64_t hosts = 0) {
   int line = 11;
@@ -75,7 +75,7 @@ TEST(TrainingDescription, TheWorldDefaultsToTheMachine) {
                 small_job(), [](auto& d) { d.parallel.tensor = 4; }, 32)
                 .world,
             32);
-  // What is said may be less than the machine.
+  // The given number may be less than the machine.
   EXPECT_EQ(settled(
                 small_job(), [](auto& d) { d.parallel.data = 2; }, 32)
                 .world,

@@ -138,7 +138,7 @@ TEST(FailureClock, JobsAmongOthersAreTimedAlone) {
                                                "jobs.0.set=['steps=2', 'failures=~']"}));
   EXPECT_EQ(runs[2], (std::vector<std::string>{"only='b'", "jobs.1.background=false",
                                                "jobs.1.set=['micro_batches=3', 'steps=1', 'failures=~']"}));
-  // Who is left out needs no clock.
+  // A job that is left out needs no clock.
   runs.clear();
   EXPECT_NO_THROW(read_workload("{only: job0, " + jobs + "}", context));
   EXPECT_EQ(runs.size(), 2U);

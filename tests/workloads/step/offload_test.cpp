@@ -30,7 +30,7 @@ std::int64_t compute_ps(const Offload& offload, const std::string& keys) {
   return read_workload(offload.text(keys), context_of(1))->estimate().compute.ps();
 }
 
-/// Of the step's own optimizer, which goes through 2 + 24 + 2 bytes of each parameter (adam.hpp).
+/// Of the step's own optimizer, which moves 2 + 24 + 2 bytes of each parameter (adam.hpp).
 std::int64_t adam_ps(std::int64_t parameters, std::int64_t ps_per_byte) { return 28 * parameters * ps_per_byte; }
 
 // Nothing beside anything: the kernels, 2 P to the host, 28 P through its memory, 2 P back. 1 GB/s is 1000 ps per byte.
@@ -58,7 +58,7 @@ std::int64_t ready_ps(const std::vector<Operation>& operations, std::uint32_t pa
   return 0;
 }
 
-// Each bucket goes when it is there and the one before has gone; then the rest as above.
+// Each bucket is sent when it is ready and the one before has been sent; then the rest as above.
 TEST(Offload, GradientsOverlapWithTheBackwardPass) {
   const Offload offload;
   const std::int64_t p = offload.parameters();
@@ -92,7 +92,7 @@ TEST(Offload, RanksMoveTheirShares) {
   }
 }
 
-// Parameters on the host come before each part's pass, forward and backward, and wait for no one when they are early.
+// Parameters on the host arrive before each part's pass, forward and backward, and delay nothing when they are early.
 TEST(Offload, ParametersComeForEachPass) {
   const Offload offload;
   const std::int64_t p = offload.parameters();
@@ -104,7 +104,7 @@ TEST(Offload, ParametersComeForEachPass) {
   Job beside(1, offload.text(both));
   beside.complete();
   EXPECT_LT(beside.rank(0).finished, serial.rank(0).finished);
-  EXPECT_GE(beside.rank(0).finished, 2 * 2 * p * 1000 + adam_ps(p, 250));  // what the link alone takes
+  EXPECT_GE(beside.rank(0).finished, 2 * 2 * p * 1000 + adam_ps(p, 250));  // the time of the link alone
 }
 
 // The next step begins when the host is done.

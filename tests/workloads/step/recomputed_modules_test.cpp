@@ -253,7 +253,7 @@ TEST(RecomputedModules, ReadsTheirNames) {
             std::string::npos);
   EXPECT_NE(complaint("deepseek-v3, recompute_modules: [norm]").find("layernorm"), std::string::npos);
   EXPECT_GT(held("deepseek-v3"), held("deepseek-v3, recompute_modules: [mlp, shared_experts]"));
-  // What the model has not is listed.
+  // Modules that the model lacks are listed.
   const auto ignored = [&](const std::string& keys) {
     std::vector<std::string> found;
     for (const auto& [key, text] : job(keys)->description())

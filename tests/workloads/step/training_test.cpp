@@ -53,7 +53,7 @@ TEST(Training, ComputeIsTheSumOfTheOperations) {
   Time sum;
   for (const Operation& operation : operations_of(*workload, 0)) sum += operation.duration;
   EXPECT_EQ(workload->estimate().compute, sum);
-  // The optimizer goes through 2 + 12 + 12 + 2 bytes per parameter (adam_traffic), at the device's memory bandwidth.
+  // The optimizer moves 2 + 12 + 12 + 2 bytes per parameter (adam_traffic), at the device's memory bandwidth.
   const Device device = read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml"));
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
