@@ -80,7 +80,8 @@ class TelemetryPool {
   std::uint64_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
 
  private:
-  static constexpr std::uint32_t chunk_records = 4096;
+  // As many as fill a huge page: of a page that a chunk filled in part, the kernel would clear the rest in vain.
+  static constexpr std::uint32_t chunk_records = huge_page / (max_hops * sizeof(HopTelemetry));
   static constexpr std::uint32_t places = 16;  // a handle is 16 times the number of its record, and hops
   static_assert(max_hops < places - 1, "no handle is no_slot");
   struct alignas(64) Chunk {
