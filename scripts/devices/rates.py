@@ -44,7 +44,7 @@ class Device:
             if key in OLDER:
                 raise ValueError(f"unknown key '{key}' in 'sustained' (did you mean '{OLDER[key]}'?)")
             if key.endswith("gemms") and "most_splits" in self.sustained[key]:
-                raise ValueError(f"unknown key 'most_splits' in '{key}' (did you mean 'max_splits'?)")
+                raise ValueError(f"unknown key 'most_splits' in 'sustained.{key}' (did you mean 'max_splits'?)")
         self.single = False  # kernels have rested before, as benchmarks measure them
 
     def gemms(self, precision):

@@ -173,7 +173,8 @@ TEST(Device, OlderKeysOfGemmsAreNamed) {
     EXPECT_NE(beside.find("(did you mean '" + prefix + "_gemms'?)"), std::string::npos) << beside;
   }
   const std::string splits = about("  gemms: {units: 132, most_splits: 4, tiles: [[128, 128, 0.8]]}\n");
-  EXPECT_NE(splits.find("unknown key 'most_splits' in 'gemms' (did you mean 'max_splits'?)"), std::string::npos)
+  EXPECT_NE(splits.find("unknown key 'most_splits' in 'sustained.gemms' (did you mean 'max_splits'?)"),
+            std::string::npos)
       << splits;
   const std::string none = about("  launch: 1 us\n");
   EXPECT_NE(none.find("missing key 'gemms'"), std::string::npos) << none;
