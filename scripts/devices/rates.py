@@ -104,6 +104,15 @@ def chosen_tiles(rates, m, n, count):
     return rows, columns, curve(rates["columns"], columns) * np.where(m <= 64, rates.get("few_rows", 1), 1)
 
 
+def padding_seconds(rates, size, m, n, k, count, tile_m, tile_n):
+    """Loads of the rows that fill the last tiles up; two neighbours along n share them by multicast."""
+    if "padding_bandwidth" not in rates:
+        return 0
+    loads = (np.ceil(m / tile_m) * tile_m - m) * np.ceil(n / tile_n) * count
+    shared = (m >= 1024) & (count == 1) & (n % (2 * tile_n) == 0)
+    return size * k * loads / np.where(shared, 2, 1) / bytes_per_second(rates["padding_bandwidth"])
+
+
 def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     """Of `count` GEMMs of m x k by k x n; results have 16 bits at least."""
     peak = device.peak[precision]
@@ -122,6 +131,7 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
             inner = k / splits
             inner = inner + (overhead if np.isscalar(overhead) else curve(overhead, inner))
             arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (peak * device.clock * fraction)
+            arithmetic = arithmetic + padding_seconds(rates, size, m, n, k, count, tile_m, tile_n)
             moved = traffic + (8 * splits * m * n * count if splits > 1 else 0)
             seconds = together(rates, arithmetic, moved / (device.bandwidth * rates.get("bandwidth_fraction", 1)))
             if splits > 1:

@@ -129,6 +129,19 @@ double inner_length(const GemmRates& rates, const Kernel& kernel, double parts) 
   return sum / groups_of(kernel);
 }
 
+/// Seconds in which the loads of rows that fill the last tiles up go by. Experts' kernels load the rows of the next
+/// expert there. Two neighbours along n share their loads by multicast if there are 1,024 rows and more and an even
+/// number of whole tiles (NVIDIA/TensorRT-LLM, commit 3aa6b11d, cpp/include/tensorrt_llm/deep_gemm/jit_utils.cuh,
+/// get_best_gemm_config).
+double seconds_of_padding(const GemmRates& rates, const Kernel& kernel, const GemmRates::TileChoice& tile) {
+  if (rates.padding_bandwidth == Bandwidth() || kernel.grouped) return 0;
+  const double rows = pieces(kernel.m, tile.m) * static_cast<double>(tile.m) - static_cast<double>(kernel.m);
+  const bool shared = kernel.m >= 1024 && kernel.count == 1 && kernel.n % (2 * tile.n) == 0;
+  const double loads = rows * pieces(kernel.n, tile.n) * static_cast<double>(kernel.count) / (shared ? 2 : 1);
+  const double bytes = loads * static_cast<double>(kernel.k) * static_cast<double>(element_bytes(kernel.precision));
+  return bytes * 8 / static_cast<double>(rates.padding_bandwidth.bps());
+}
+
 /// Seconds of a GEMM cut into such tiles and, along k, into `splits` parts.
 double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kernel& kernel,
                         const GemmRates::TileChoice& tile, std::int64_t splits) {
@@ -139,9 +152,9 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
   // Parts are written and read again, in 32 bits.
   const double results = kernel.rows_inner ? static_cast<double>(kernel.m) * groups_of(kernel) : all_rows(kernel);
   const double sums = splits == 1 ? 0 : 8 * parts * results * static_cast<double>(kernel.n);
-  const double seconds =
-      together(rates.work, flops / (device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction),
-               seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
+  const double arithmetic = flops / (device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction);
+  const double seconds = together(rates.work, arithmetic + seconds_of_padding(rates, kernel, tile),
+                                  seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
   return seconds + (splits == 1 ? 0 : rates.split_time.seconds());
 }
 

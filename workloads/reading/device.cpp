@@ -140,6 +140,7 @@ GemmRates read_gemms(const Spec& map) {
         *columns, "[128, 0.7]", [](const Spec& width) { return width.number(1, most); },
         [](const Spec& value) { return value.number(min_fraction, 1); });
     if (const auto value = map.find("few_rows")) rates.few_rows = value->number(min_fraction, 1);
+    if (const auto value = map.find("padding_bandwidth")) rates.padding_bandwidth = value->bandwidth();
     map.finish(older_gemm_keys);
     return rates;
   }

@@ -67,6 +67,9 @@ struct GemmRates {
   /// Instead: fractions of the peak over the widths of tiles, of which a library takes one by a rule (chosen_tile()).
   std::optional<SizeCurve> columns;
   double few_rows = 1;  ///< such fractions, of tiles of GEMMs of up to 64 rows, relative to the others
+  /// Loads of rows of tiles beyond the last row of a matrix, which fill in zeros, of all units together; 0: they take
+  /// no time.
+  Bandwidth padding_bandwidth;
   SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k

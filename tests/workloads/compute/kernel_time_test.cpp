@@ -213,6 +213,33 @@ TEST(KernelTime, InAStepALibraryTakesItsTileByARule) {
   EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 64 * 128 * 1e4 / (100e6 * 0.8), 1e-6);
 }
 
+// The last of three rows of tiles has one row of 257 and 127 that are filled up. Its six tiles of 88 columns load these
+// for all of k, a byte an element, at 0.5 TB/s: 127 * 6 * 10,000 B take 15.24 us besides the arithmetic above.
+TEST(KernelTime, InAStepRowsThatFillTilesUpAreLoaded) {
+  std::string text = fitted;
+  const std::string tiles = "inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]";
+  text.replace(text.find(tiles), tiles.size(), "columns: [[88, 0.25], [128, 0.5]], padding_bandwidth: 0.5 TB/s");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel = gemm(257, 512, 10'000);
+  kernel.precision = "fp8_block";
+  EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6 + 15.24, 1e-6);
+  kernel.grouped = true;  // there the rows of the next expert are loaded
+  EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6, 1e-6);
+  kernel = gemm(256, 640, 10'000);  // nothing to fill: ten tiles of 128 columns in one wave
+  kernel.precision = "fp8_block";
+  EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 128 * 128 * 1e4 / 100e6, 1e-6);
+  // 1,025 rows are 9 rows of tiles. In one column of tiles of 128 each is alone; in two columns neighbours share a
+  // load.
+  kernel = gemm(1025, 128, 10'000);
+  kernel.precision = "fp8_block";
+  const double load = 127 * 1e4 / 0.5e12 * 1e6;
+  EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 128 * 128 * 1e4 / 100e6 + load, 1e-6);
+  kernel = gemm(1025, 256, 10'000);
+  kernel.precision = "fp8_block";
+  EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 128 * 1e4 / 100e6 + load, 1e-6);
+}
+
 /// Seven experts with 130 rows each, 200 columns, 1,000 along k: two rows and two columns of tiles of 100 x 100 each,
 /// 28 of all of them in 2.8 waves of 10, so that only one last wave is not full. Each tile has 100 more along k.
 TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
