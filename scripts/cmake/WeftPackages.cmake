@@ -9,7 +9,24 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
 find_package(ZLIB REQUIRED) # traces
+
+# HDF5, as a static library where there is one: the shared one brings forty others along, of a reader of files on web
+# servers that weft does not use, and a process takes a quarter of its start to load them.
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-openmpi)
+add_library(weft::hdf5 INTERFACE IMPORTED)
+find_library(WEFT_HDF5_STATIC libhdf5.a HINTS ${HDF5_LIBRARY_DIRS} NO_DEFAULT_PATH)
+find_library(WEFT_SZIP sz)
+if(WEFT_HDF5_STATIC AND WEFT_SZIP)
+  target_include_directories(weft::hdf5 INTERFACE ${HDF5_INCLUDE_DIRS})
+  target_link_libraries(weft::hdf5 INTERFACE ${WEFT_HDF5_STATIC} ${WEFT_SZIP} ZLIB::ZLIB MPI::MPI_CXX ${CMAKE_DL_LIBS} m)
+else()
+  target_link_libraries(weft::hdf5 INTERFACE PkgConfig::HDF5)
+endif()
+
+# The same path of libraries in the build folder and installed. CMake would pad the former with a ':', and an empty entry
+# is the folder in which the program is started.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 # Only MPI's C interface is used; the C++ bindings were removed from the standard in MPI-3.0.
 target_compile_definitions(MPI::MPI_CXX INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <mpi.h>
@@ -57,6 +58,12 @@ bool started_alone() {
   return true;
 }
 
+/// True if mpirun has started all processes on this machine.
+bool all_are_here() {
+  const int all = environment_number("OMPI_COMM_WORLD_SIZE", 0);
+  return all > 0 && environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 0) == all;
+}
+
 /// A variable of the environment until the end of the scope, so that no program that this one starts inherits it. A
 /// value set by the user stays.
 class Meanwhile {
@@ -92,14 +99,15 @@ MpiSession::MpiSession(int& argc, char**& argv) {
   // mpirun and its processes would share locks in memory: a process that is killed while it holds one, as a signal may
   // do in MPI_Init, leaves mpirun waiting for ever in PMIx_server_finalize (seen with Open MPI 4.1.4 and PMIx 4.2.2).
   setenv("PMIX_MCA_gds", "hash", /*overwrite=*/0);
-  if (!started_alone()) {
-    MPI_Init(&argc, &argv);
-    return;
-  }
-  // One process needs neither Open MPI's daemon nor a search for network cards: 0.35 of the 0.45 s that it takes to
-  // start.
-  const Meanwhile no_daemon("OMPI_MCA_ess_singleton_isolated", "1");
-  const Meanwhile no_search("OMPI_MCA_pml", "ob1");
+  // hwloc (2.9, "Environment Variables") would load X11, OpenCL and drivers to look for graphics cards.
+  const Meanwhile no_graphics(
+      "HWLOC_PLUGINS_BLACKLIST",
+      "hwloc_gl.so,hwloc_opencl.so,hwloc_cuda.so,hwloc_nvml.so,hwloc_rsmi.so,hwloc_levelzero.so");
+  std::optional<Meanwhile> no_daemon, no_search;
+  // Processes of one machine need no search for network cards, and one alone no daemon of Open MPI's: 0.35 of the 0.45
+  // s that it took to start.
+  if (started_alone()) no_daemon.emplace("OMPI_MCA_ess_singleton_isolated", "1");
+  if (started_alone() || all_are_here()) no_search.emplace("OMPI_MCA_pml", "ob1");
   MPI_Init(&argc, &argv);
 }
 
