@@ -36,6 +36,8 @@ class Device:
 
     def __init__(self, data):
         self.data = data
+        if "matmul" in data:
+            raise ValueError("unknown key 'matmul' (did you mean 'gemms'?)")
         self.name = data["name"]
         self.peak = {name: quantity(text, FLOPS) for name, text in data["peak"].items()}
         self.bandwidth = bytes_per_second(data["memory_bandwidth"])

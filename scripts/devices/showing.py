@@ -81,7 +81,7 @@ def head(device):
 
 def without_curves(data):
     """What all kernels of a kind have where no curve says more: what a job with a framework takes of such a device, too."""
-    gemms = data.get("matmul", {}).get("peak_fraction", data.get("efficiency", 1))
+    gemms = data.get("gemms", {}).get("peak_fraction", data.get("efficiency", 1))
     memory = data.get("memory_kernels", {}).get("bandwidth_fraction", 1)
     return [f"  GEMMs          {100 * gemms:.3g} % of the peak, whatever the shape",
             f"  attention      {100 * data.get('fused_kernels', {}).get('peak_fraction', gemms):.3g} % of the peak, forward and backward",

@@ -52,10 +52,10 @@ class Device:
             self.name = data["name"]
             self.peak = {key: quantity(value, "FLOP/s", path, key) for key, value in data["peak"].items()}
             self.bandwidth = quantity(data["memory_bandwidth"], "B/s", path, "memory_bandwidth")
-            matmul = data.get("matmul") or {"peak_fraction": data.get("efficiency", 1)}
-            self.gemm_fraction = float(matmul.get("peak_fraction", 1))
-            self.gemm_bandwidth = self.bandwidth * float(matmul.get("bandwidth_fraction", 1))
-            self.units, self.tile = matmul.get("units"), matmul.get("tile")
+            gemms = data.get("gemms") or {"peak_fraction": data.get("efficiency", 1)}
+            self.gemm_fraction = float(gemms.get("peak_fraction", 1))
+            self.gemm_bandwidth = self.bandwidth * float(gemms.get("bandwidth_fraction", 1))
+            self.units, self.tile = gemms.get("units"), gemms.get("tile")
             other = data.get("memory_kernels") or {}
             self.other_bandwidth = self.bandwidth * float(other.get("bandwidth_fraction", 1))
             self.launch = picoseconds(data["launch"], path) if "launch" in data else 0.0

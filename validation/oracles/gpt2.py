@@ -38,13 +38,13 @@ class Device:
     @staticmethod
     def of(description, precision):
         for key in ("launch", "tiles"):
-            if key in description or key in description.get("matmul", {}):
+            if key in description or key in description.get("gemms", {}):
                 raise ArithmeticError(f"this oracle knows devices without `{key}` only")
         number, unit = description["peak"][precision].split()
         peak = Fraction(number) * {"GFLOP/s": 10**9, "TFLOP/s": 10**12, "PFLOP/s": 10**15}[unit]
         number, unit = description["memory_bandwidth"].split()
         bandwidth = Fraction(number) * {"GB/s": 10**9, "TB/s": 10**12}[unit]
-        gemms = description["matmul"]["peak_fraction"]
+        gemms = description["gemms"]["peak_fraction"]
         fused = description.get("fused_kernels", {}).get("peak_fraction", gemms)
         return Device(peak, Fraction(str(gemms)), Fraction(str(fused)), bandwidth)
 

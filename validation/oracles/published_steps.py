@@ -180,7 +180,7 @@ def without(case, part, framework):
     elif part == "messages that block":
         kernels.pop("blocking_messages")
     elif part == "GEMMs by shape (one tile, 0.925 of the peak instead)":
-        one = device["matmul"]
+        one = device["gemms"]
         device["sustained"]["gemms"] = {
             "units": one["units"], "bandwidth_fraction": one["bandwidth_fraction"],
             "tiles": [[*one["tile"], one["peak_fraction"]]]}  # fmt: skip

@@ -30,7 +30,7 @@ double all_rows(const Kernel& kernel) {
 }  // namespace
 
 double traffic_of(const Kernel& kernel) {
-  if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::matmul) return static_cast<double>(kernel.bytes);
+  if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::gemm) return static_cast<double>(kernel.bytes);
   const auto n = static_cast<double>(kernel.n);
   const auto other = static_cast<double>(kernel.rows_inner ? kernel.m : kernel.k);
   return (all_rows(kernel) * (other + n) + groups_of(kernel) * other * n) *
@@ -74,7 +74,7 @@ double tiles_of(const Kernel& kernel, std::int64_t tile_m, std::int64_t tile_n) 
   return along_rows * pieces(kernel.n, tile_n);
 }
 
-double matmul_flops(const Device& device, const Kernel& kernel) {
+double gemm_flops(const Device& device, const Kernel& kernel) {
   const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
   if (!device.tiles && kernel.rows.empty()) return 2 * product(kernel.m, kernel.n) * product(kernel.k, kernel.count);
   if (!device.tiles) return 2 * all_rows(kernel) * product(kernel.rows_inner ? kernel.m : kernel.k, kernel.n);
@@ -186,7 +186,7 @@ const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel)
 }
 
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
-double sustained_matmul(const Device& device, const Kernel& kernel) {
+double sustained_gemm(const Device& device, const Kernel& kernel) {
   if (all_rows(kernel) == 0) return 0;
   const GemmRates& rates = rates_of(*device.sustained, kernel);
   GemmRates known = rates;
@@ -258,7 +258,7 @@ Time time_of(double seconds, Time launch) {
 /// In a long step, by the shape of the kernel.
 Time sustained_time(const Device& device, const Kernel& kernel, double peak) {
   const Time launch = device.sustained->launch;
-  if (kernel.kind == Kernel::Kind::matmul) return time_of(sustained_matmul(device, kernel), launch);
+  if (kernel.kind == Kernel::Kind::gemm) return time_of(sustained_gemm(device, kernel), launch);
   if (const AttentionRates* rates = attention_rates(device, kernel))
     return time_of(sustained_attention(device, *rates, kernel), rates->launch);
   return time_of(std::max(kernel.flops / (peak * device.fused_fraction), sustained_memory(device, kernel)), launch);
@@ -271,10 +271,10 @@ Time kernel_time(const Device& device, const Kernel& kernel) {
   WEFT_EXPECT(peak != device.peak.end(), "{} has no peak for '{}'", device.name, kernel.precision);
   if (device.in_a_step && device.sustained) return sustained_time(device, kernel, peak->second);
   double seconds = 0;
-  if (kernel.kind == Kernel::Kind::matmul) {
+  if (kernel.kind == Kernel::Kind::gemm) {
     if (all_rows(kernel) == 0) return device.launch;
-    seconds = std::max(matmul_flops(device, kernel) / (peak->second * device.matmul_fraction),
-                       seconds_of_traffic(device, traffic_of(kernel), device.matmul_memory_fraction));
+    seconds = std::max(gemm_flops(device, kernel) / (peak->second * device.gemm_fraction),
+                       seconds_of_traffic(device, traffic_of(kernel), device.gemm_memory_fraction));
   } else {
     seconds = std::max(kernel.flops / (peak->second * device.fused_fraction),
                        seconds_of_traffic(device, static_cast<double>(kernel.bytes), device.memory_fraction));

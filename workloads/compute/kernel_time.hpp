@@ -14,26 +14,26 @@ namespace weft {
 /// What one kernel does.
 struct Kernel {
   enum class Kind : std::uint8_t {
-    matmul,  ///< `count` GEMMs of m x k by k x n in one kernel
+    gemm,    ///< `count` GEMMs of m x k by k x n in one kernel
     memory,  ///< goes through `bytes` of device memory; `flops` if it also computes much, as fused attention does
     /// Fused attention of `count` heads in all: m queries and n keys each, of k elements. `bytes` and `flops` as
     /// `memory`, flops of the scores that a mask leaves.
     attention,
   };
-  Kind kind = Kind::matmul;
+  Kind kind = Kind::gemm;
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::int64_t count = 1;
-  std::int64_t bytes = 0;  ///< read and written; matmul: 0 means each matrix once, in `precision`
-  double flops = 0;        ///< memory: arithmetic of matrix units; matmul: always 2 m n k count
+  std::int64_t bytes = 0;  ///< read and written; gemm: 0 means each matrix once, in `precision`
+  double flops = 0;        ///< memory: arithmetic of matrix units; gemm: always 2 m n k count
   std::string precision = "bf16";
   Traffic traffic = Traffic::elementwise;  ///< memory
   // attention
   bool causal = false;
   bool backward = false;
   std::string library{};  ///< of the device's; "": its first one
-  // matmul
+  // gemm
   bool grouped = false;  ///< of experts, each with rows of its own, all in one kernel
   /// grouped: rows of each of the `count` experts, 0 or more, of which m is the mean; empty: m for each. Experts
   /// without rows take no time, and their weights are not read.
@@ -53,13 +53,13 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 /// memory: device.launch + the larger of bytes / (memory bandwidth * memory_fraction) and
 /// flops / (peak * fused_fraction).
 ///
-/// matmul without device.tiles: device.launch + the larger of 2 m n k count / (peak * matmul_fraction) and
-/// bytes / (memory bandwidth * matmul_memory_fraction).
+/// gemm without device.tiles: device.launch + the larger of 2 m n k count / (peak * gemm_fraction) and
+/// bytes / (memory bandwidth * gemm_memory_fraction).
 ///
-/// matmul with device.tiles: the result is cut into tiles, each of which one of the device's units works on, as many at
+/// gemm with device.tiles: the result is cut into tiles, each of which one of the device's units works on, as many at
 /// a time as there are units: a last wave with few tiles takes as long as a full one, and a tile at the edge as long as
 /// a whole one (NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, chapter 3). Arithmetic:
-/// ceil(ceil(m / tile_m) * ceil(n / tile_n) * count / units) * 2 tile_m tile_n k * units / (peak * matmul_fraction).
+/// ceil(ceil(m / tile_m) * ceil(n / tile_n) * count / units) * 2 tile_m tile_n k * units / (peak * gemm_fraction).
 ///
 /// attention: as memory.
 ///

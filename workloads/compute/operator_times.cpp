@@ -39,8 +39,8 @@ std::vector<std::string> cells_of(std::string_view line) {
 }
 
 std::string to_text(const Kernel& kernel) {
-  if (kernel.kind != Kernel::Kind::matmul) return fmt::format("memory {} B, {}", kernel.bytes, kernel.precision);
-  std::string text = fmt::format("matmul {} x {} x {}", kernel.m, kernel.n, kernel.k);
+  if (kernel.kind != Kernel::Kind::gemm) return fmt::format("memory {} B, {}", kernel.bytes, kernel.precision);
+  std::string text = fmt::format("gemm {} x {} x {}", kernel.m, kernel.n, kernel.k);
   if (kernel.count != 1) text += fmt::format(", {} of them", kernel.count);
   return text + ", " + kernel.precision;
 }
@@ -102,7 +102,7 @@ class OperatorFileReader {
       throw InputError(where_, fmt::format("{} cells, but the header has {} columns", cells.size(), header_.size()));
     Kernel kernel;
     const std::string kind = cell(cells, "kernel");
-    if (kind == "matmul") {
+    if (kind == "gemm") {
       kernel.m = number(cells, "m", 0);
       kernel.n = number(cells, "n", 0);
       kernel.k = number(cells, "k", 0);
@@ -111,7 +111,8 @@ class OperatorFileReader {
       kernel.kind = Kernel::Kind::memory;
       kernel.bytes = number(cells, "bytes", 0);
     } else {
-      throw InputError(where_, fmt::format("`kernel`: '{}' is neither 'matmul' nor 'memory'", kind));
+      throw InputError(where_, fmt::format("`kernel`: '{}' is neither 'gemm'{} nor 'memory'", kind,
+                                           kind == "matmul" ? ", as it is called now," : ""));
     }
     const std::string precision = cell(cells, "precision");
     const std::vector<std::string> names = gemm_precision_names();
@@ -139,7 +140,7 @@ class OperatorFileReader {
 };
 
 MeasuredOperators::Key MeasuredOperators::key_of(const Kernel& kernel, const std::string& precision) {
-  if (kernel.kind != Kernel::Kind::matmul) return {Kernel::Kind::memory, kernel.bytes, 0, 0, 0, precision};
+  if (kernel.kind != Kernel::Kind::gemm) return {Kernel::Kind::memory, kernel.bytes, 0, 0, 0, precision};
   return {kernel.kind, kernel.m, kernel.n, kernel.k, kernel.count, precision};
 }
 

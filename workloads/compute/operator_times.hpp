@@ -17,7 +17,7 @@
 namespace weft {
 
 /// A CSV file of measured operators (docs/reference/compute_times.md). First line: names of columns, any of
-/// kernel (matmul or memory), m, n, k, count, bytes, precision, and time with its unit; `kernel` and `time` must be
+/// kernel (gemm or memory), m, n, k, count, bytes, precision, and time with its unit; `kernel` and `time` must be
 /// there. Lines that are empty or begin with # are left out.
 class MeasuredOperators {
  public:
@@ -56,7 +56,7 @@ class OperatorTimes {
   /// The same while collectives of the device are under way: with what they leave of it (beside_communication()), at
   /// least what of() gives. Zero: nothing is known of this kernel; slowdown_beside_communication() holds.
   Time beside(const Kernel& kernel) const;
-  /// Kernels that of() was called for and that were not measured, each once ("matmul 64 x 128 x 256, bf16"); empty
+  /// Kernels that of() was called for and that were not measured, each once ("gemm 64 x 128 x 256, bf16"); empty
   /// without a file of measurements.
   std::vector<std::string> missing() const { return {missing_.begin(), missing_.end()}; }
 

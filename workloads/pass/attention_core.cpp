@@ -62,13 +62,13 @@ Segment AttentionCore::core(const AttentionShape& a, std::string_view what, bool
   } else {
     const std::int64_t scores = rows * columns * count;
     if (backward) {
-      work.matmul(rows, columns, a.value_size, count);  // of probabilities
-      work.matmul(columns, a.value_size, rows, count);  // of values
-      work.matmul(rows, a.head_size, columns, count);   // of queries
-      work.matmul(columns, a.head_size, rows, count);   // of keys
+      work.gemm(rows, columns, a.value_size, count);  // of probabilities
+      work.gemm(columns, a.value_size, rows, count);  // of values
+      work.gemm(rows, a.head_size, columns, count);   // of queries
+      work.gemm(columns, a.head_size, rows, count);   // of keys
     } else {
-      work.matmul(rows, columns, a.head_size, count);
-      work.matmul(rows, a.value_size, columns, count);
+      work.gemm(rows, columns, a.head_size, count);
+      work.gemm(rows, a.value_size, columns, count);
     }
     work.small(KernelPlace::attention_core, backward, units_of(a, scores));
   }

@@ -77,10 +77,10 @@ void AttentionPasses::operators_again(const AttentionShape& a, std::vector<Segme
   const bool scattered = t_ > 1 && plan_.sequence;
   add_small(KernelPlace::attention_norm, false, units_of(a), "attention norm again", to);
   gather(to, "attention gather");
-  attention.matmul(tokens_, kv_heads(a) * a.head_size, h_);
+  attention.gemm(tokens_, kv_heads(a) * a.head_size, h_);
   attention.small(KernelPlace::attention_input, false, units_of(a));
   attention.small(KernelPlace::attention_output, false, units_of(a));
-  if (!scattered) attention.matmul(tokens_, h_, heads(a) * a.value_size);
+  if (!scattered) attention.gemm(tokens_, h_, heads(a) * a.value_size);
   to.push_back(attention.segment("attention operators again"));
   if (!scattered) sum(to, "attention sum");
 }

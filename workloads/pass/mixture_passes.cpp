@@ -95,7 +95,7 @@ std::string MixturePasses::router_precision() const {
 
 void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router = unquantised();
-  router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
+  router.gemm(routed_tokens(*setup_.description), mlp.experts, h_);
   router.small(KernelPlace::router, false, units_of_choices(mlp));
   to.push_back(router.segment("router"));
   // The shared experts compute while the tokens travel.
@@ -134,8 +134,8 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
     Work router(setup_, router_precision());
     const std::int64_t more = element_bytes(router_precision()) - element_;
     router.small(KernelPlace::router, true, units_of_choices(mlp));
-    router.wide_matmul(routed_tokens(*setup_.description), h_, mlp.experts, more);
-    router.wide_matmul(h_, mlp.experts, routed_tokens(*setup_.description), more);
+    router.wide_gemm(routed_tokens(*setup_.description), h_, mlp.experts, more);
+    router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more);
     to.push_back(router.segment("router gradient"));
     to.back().join = true;
   }

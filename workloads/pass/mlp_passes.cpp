@@ -54,7 +54,7 @@ void MlpPasses::backward(const FeedForward& mlp, std::vector<Segment>& to, bool 
 void MlpPasses::operators_again(const FeedForward& mlp, std::vector<Segment>& to) const {
   gather(to, "MLP gather");
   Work work(setup_);
-  work.matmul(tokens_, mlp.down.inner, h_);
+  work.gemm(tokens_, mlp.down.inner, h_);
   work.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
   to.push_back(work.segment("MLP operators again"));
 }

@@ -19,15 +19,15 @@ class Work {
   Work(const PassSetup& setup, std::string gemms);
 
   /// `count` GEMMs of m x k by k x n; `grouped`: of experts.
-  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
+  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
     add_gemm(m, n, k, count, 0, grouped, false);
   }
   /// The same, whose result has `more` bytes of each element beside those of activations.
-  void wide_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
+  void wide_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
     add_gemm(m, n, k, 1, more, false, false);
   }
   /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
-  void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
+  void weight_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
     add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms, grouped, grouped);
   }
   /// The small kernels of a place.
@@ -63,9 +63,9 @@ struct Gemm {
   std::int64_t rows, columns, inner;
   std::int64_t count = 1;
   bool grouped = false;  ///< of experts
-  void forward(Work& work) const { work.matmul(rows, columns, inner, count, grouped); }
-  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count, grouped); }
-  void weight_gradient(Work& work) const { work.weight_matmul(inner, columns, rows, count, grouped); }
+  void forward(Work& work) const { work.gemm(rows, columns, inner, count, grouped); }
+  void input_gradient(Work& work) const { work.gemm(rows, inner, columns, count, grouped); }
+  void weight_gradient(Work& work) const { work.weight_gemm(inner, columns, rows, count, grouped); }
 };
 
 }  // namespace weft

@@ -66,10 +66,10 @@ namespace {
 constexpr double min_fraction = 1e-6;
 constexpr std::array<const char*, traffic_count> traffic_names{"elementwise", "norm", "softmax"};
 
-/// `matmul: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
-void read_matmul(const Spec& map, Device& device) {
-  device.matmul_fraction = map.at("peak_fraction").number(min_fraction, 1);
-  if (const auto value = map.find("bandwidth_fraction")) device.matmul_memory_fraction = value->number(min_fraction, 1);
+/// `gemms: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
+void read_gemm_fractions(const Spec& map, Device& device) {
+  device.gemm_fraction = map.at("peak_fraction").number(min_fraction, 1);
+  if (const auto value = map.find("bandwidth_fraction")) device.gemm_memory_fraction = value->number(min_fraction, 1);
   const auto units = map.find("units");
   const auto tile = map.find("tile");
   if (units.has_value() != tile.has_value())
@@ -206,13 +206,13 @@ SustainedRates read_sustained(const Spec& map) {
   return rates;
 }
 
-/// The keys of kernel_time(): without `matmul` a constant efficiency, as roofline_time() has.
+/// The keys of kernel_time(): without `gemms` a constant efficiency, as roofline_time() has.
 void read_fractions(const Spec& spec, Device& device) {
   const auto efficiency = spec.find("efficiency");
-  const auto matmul = spec.find("matmul");
-  if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(min_fraction, 1);
-  if (matmul) read_matmul(*matmul, device);
-  if (!efficiency) device.efficiency = device.matmul_fraction;
+  const auto gemms = spec.find("gemms");
+  if (efficiency) device.efficiency = device.gemm_fraction = efficiency->number(min_fraction, 1);
+  if (gemms) read_gemm_fractions(*gemms, device);
+  if (!efficiency) device.efficiency = device.gemm_fraction;
   const auto fraction = [&](const char* name, const char* key, double otherwise) {
     const auto map = spec.find(name);
     if (!map) return otherwise;
@@ -221,7 +221,7 @@ void read_fractions(const Spec& spec, Device& device) {
     return value;
   };
   device.memory_fraction = fraction("memory_kernels", "bandwidth_fraction", 1);
-  device.fused_fraction = fraction("fused_kernels", "peak_fraction", device.matmul_fraction);
+  device.fused_fraction = fraction("fused_kernels", "peak_fraction", device.gemm_fraction);
   if (const auto launch = spec.find("launch")) device.launch = launch->time();
   if (const auto sustained = spec.find("sustained")) device.sustained = read_sustained(*sustained);
 }
@@ -294,13 +294,13 @@ Device read_device(const Spec& spec) {
     for (const Spec& line : lines->items()) static_cast<void>(line.text());
   if (const auto value = spec.find("compute_slowdown_while_communicating"))
     device.slowdown_while_communicating = value->number(1, max_slowdown);
-  spec.finish();
+  spec.finish({{"matmul", "gemms"}});  // as older files have it
   if (device.sustained && device.sustained->collective_bandwidth >= device.memory_bandwidth)
     throw spec.at("sustained")
         .at("collective_bandwidth")
         .error("collectives leave nothing of the memory_bandwidth; use less");
-  if (!spec.has("efficiency") && !spec.has("matmul"))  // a misspelt key has been found by now
-    throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
+  if (!spec.has("efficiency") && !spec.has("gemms"))  // a misspelt key has been found by now
+    throw spec.error("neither 'efficiency' nor 'gemms': what of the peak is reached?");
   return device;
 }
 

@@ -111,18 +111,18 @@ struct SustainedRates {
 struct Device {
   std::string name;
   std::map<std::string, double> peak;  ///< precision -> dense FLOP/s
-  double efficiency = 1;  ///< fraction of the peak for roofline_time(), (0, 1]; matmul_fraction if the file lacks it
+  double efficiency = 1;  ///< fraction of the peak for roofline_time(), (0, 1]; gemm_fraction if the file lacks it
   Bandwidth memory_bandwidth;
   Bytes memory;
   Bandwidth host_link;              ///< to the memory of the host, each way; 0: not known
   Bandwidth host_memory_bandwidth;  ///< a device's share of it, for an optimizer that runs on the host; 0: not known
 
   // For kernel_time(), each in (0, 1].
-  double matmul_fraction = 1;         ///< of the peak in GEMMs, while all units work; `efficiency` if absent
-  double matmul_memory_fraction = 1;  ///< of the memory bandwidth in GEMMs
-  double memory_fraction = 1;         ///< of the memory bandwidth in all other kernels
-  double fused_fraction = 1;          ///< of the peak in kernels known by flops and bytes; matmul_fraction if absent
-  Time launch;                        ///< a kernel's share of getting started, in a queue of kernels
+  double gemm_fraction = 1;         ///< of the peak in GEMMs, while all units work; `efficiency` if absent
+  double gemm_memory_fraction = 1;  ///< of the memory bandwidth in GEMMs
+  double memory_fraction = 1;       ///< of the memory bandwidth in all other kernels
+  double fused_fraction = 1;        ///< of the peak in kernels known by flops and bytes; gemm_fraction if absent
+  Time launch;                      ///< a kernel's share of getting started, in a queue of kernels
   /// How GEMMs are cut up; without it any size is as efficient as any other.
   struct Tiles {
     std::int64_t units = 1;  ///< tiles that are worked on at once: streaming multiprocessors

@@ -18,8 +18,8 @@ class Again {
     const AttentionShape& a = block_.attention;
     const std::int64_t heads = share_of(a.heads, d_.parallel.tensor);
     Work again(setup_);
-    if (a.query_rank > 0) again.matmul(tokens_, heads * a.head_size, a.query_rank);
-    again.matmul(tokens_, heads * (a.head_size - a.rope_size + a.value_size), a.kv_rank);
+    if (a.query_rank > 0) again.gemm(tokens_, heads * a.head_size, a.query_rank);
+    again.gemm(tokens_, heads * (a.head_size - a.rope_size + a.value_size), a.kv_rank);
     return again.segment("latent up-projection again");
   }
 

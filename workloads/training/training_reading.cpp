@@ -335,7 +335,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   job.times = read_operator_times(spec, context.directory);
   if (const auto efficiency = spec.find("efficiency")) {
     Device device = job.times.device();
-    device.efficiency = device.matmul_fraction = device.fused_fraction = efficiency->number(1e-6, 1);
+    device.efficiency = device.gemm_fraction = device.fused_fraction = efficiency->number(1e-6, 1);
     device.tiles.reset();
     job.times = OperatorTimes(std::move(device));
     if (spec.has("operators")) throw efficiency->error("found with `operators`; use one of them");

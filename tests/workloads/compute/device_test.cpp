@@ -27,7 +27,7 @@ TEST(Device, ReadyMadeDevicesAreRead) {
     EXPECT_GE(peak, 1e14) << file.path();
     EXPECT_LE(peak, 2.5e15) << file.path();
     EXPECT_LT(device.efficiency, 1) << file.path();
-    EXPECT_LT(device.matmul_fraction, 1) << file.path();
+    EXPECT_LT(device.gemm_fraction, 1) << file.path();
   }
   EXPECT_GE(devices, 8U);
 }

@@ -95,7 +95,7 @@ TEST(KernelCatalogue, GradientsOfAttentionHaveTheirShapes) {
   std::vector<std::pair<std::int64_t, std::int64_t>> columns_and_inner;
   for (const Segment& segment : BlockOfGpt("megatron_2021").passes().backward)
     for (const KernelUse& use : segment.kernels)
-      if (use.kernel.kind == Kernel::Kind::matmul && use.kernel.count == BlockOfGpt::b * 12) {
+      if (use.kernel.kind == Kernel::Kind::gemm && use.kernel.count == BlockOfGpt::b * 12) {
         EXPECT_EQ(use.kernel.m, BlockOfGpt::s);
         columns_and_inner.emplace_back(use.kernel.n, use.kernel.k);
       }

@@ -15,16 +15,16 @@ namespace {
 const std::string plain =
     "name: toy\npeak: {bf16: 100 TFLOP/s, fp32: 10 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\n"
     "memory_kernels: {bandwidth_fraction: 0.25}\nfused_kernels: {peak_fraction: 0.4}\n";
-const std::string constant = plain + "matmul: {peak_fraction: 0.5, bandwidth_fraction: 0.5}\n";
+const std::string constant = plain + "gemms: {peak_fraction: 0.5, bandwidth_fraction: 0.5}\n";
 /// The same in tiles of 100 x 50, ten at once, and with so much memory bandwidth that it never counts.
 const std::string tiled =
     "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1000 TB/s\nmemory: 10 GB\n"
-    "matmul: {peak_fraction: 0.5, units: 10, tile: [100, 50]}\n";
+    "gemms: {peak_fraction: 0.5, units: 10, tile: [100, 50]}\n";
 
 Device device(const std::string& text) { return read_device(Spec::parse(text, "toy.yaml")); }
 
 Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
-  return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
+  return {Kernel::Kind::gemm, m, n, k, count, 0, 0, "bf16"};
 }
 
 TEST(KernelTime, GemmsWithoutTiles) {
@@ -95,12 +95,14 @@ TEST(KernelTime, LongerGemmsNeverTakeLess) {
 }
 
 TEST(KernelTime, Complaints) {
-  const auto about = [](const std::string& matmul) { return complaint([&] { device(plain + matmul); }); };
-  EXPECT_NE(about("launch: 1 us\n").find("neither 'efficiency' nor 'matmul'"), std::string::npos);
-  EXPECT_NE(about("matmul: {peak_fraction: 0.5, units: 3}\n").find("go together"), std::string::npos);
-  EXPECT_NE(about("matmul: {peak_fraction: 0.5, units: 3, tile: [1, 2, 3]}\n").find("two sides"), std::string::npos);
-  EXPECT_TRUE(about("matmul: {peak_fraction: 1.5}\n").starts_with("toy.yaml:7:"));
-  EXPECT_NE(about("matmul: {peak_fraction: 0.5, tiles: [1, 2]}\n").find("did you mean 'tile'"), std::string::npos);
+  const auto about = [](const std::string& text) { return complaint([&] { device(plain + text); }); };
+  EXPECT_NE(about("launch: 1 us\n").find("neither 'efficiency' nor 'gemms'"), std::string::npos);
+  EXPECT_NE(about("gemms: {peak_fraction: 0.5, units: 3}\n").find("go together"), std::string::npos);
+  EXPECT_NE(about("matmul: {peak_fraction: 0.5}\n").find("unknown key 'matmul' (did you mean 'gemms'?)"),
+            std::string::npos);
+  EXPECT_NE(about("gemms: {peak_fraction: 0.5, units: 3, tile: [1, 2, 3]}\n").find("two sides"), std::string::npos);
+  EXPECT_TRUE(about("gemms: {peak_fraction: 1.5}\n").starts_with("toy.yaml:7:"));
+  EXPECT_NE(about("gemms: {peak_fraction: 0.5, tiles: [1, 2]}\n").find("did you mean 'tile'"), std::string::npos);
 }
 
 /// 100 TFLOP/s and 1 TB/s; in a step ten tiles at once, of 100 x 50 at 0.5 of the peak or of 50 x 50 at 0.4.

@@ -17,13 +17,13 @@ const std::string file =
     "# measured on a Tuesday\n"
     "kernel, m, n, k, count, bytes, precision, time\n"
     "\n"
-    "matmul, 64, 128, 256, , , bf16, 190 us\n"
-    "matmul, 64, 128, 256, 3, , , 0.5 ms\n"
+    "gemm, 64, 128, 256, , , bf16, 190 us\n"
+    "gemm, 64, 128, 256, 3, , , 0.5 ms\n"
     "memory, , , , , 4096, , 2 us\r\n";
 
 Device device() { return read_device(Spec::parse(toy, "toy.yaml")); }
 Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
-  return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
+  return {Kernel::Kind::gemm, m, n, k, count, 0, 0, "bf16"};
 }
 Kernel pass(std::int64_t bytes) { return {Kernel::Kind::memory, 0, 0, 0, 1, bytes, 0, "bf16"}; }
 
@@ -36,7 +36,7 @@ TEST(OperatorTimes, AreThoseOfTheFileOrOfTheDevice) {
   EXPECT_EQ(times.of(gemm(128, 64, 256)), kernel_time(device(), gemm(128, 64, 256)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
-  EXPECT_EQ(times.missing(), (std::vector<std::string>{"matmul 128 x 64 x 256, bf16", "memory 4097 B, bf16"}));
+  EXPECT_EQ(times.missing(), (std::vector<std::string>{"gemm 128 x 64 x 256, bf16", "memory 4097 B, bf16"}));
 }
 
 TEST(OperatorTimes, WithoutAFileNothingIsMissing) {
@@ -58,10 +58,12 @@ TEST(OperatorTimes, Complaints) {
   expect("kernel, m, tim\n", "ops.csv:1:", "did you mean 'time'");
   expect("kernel, m, m, time\n", "ops.csv:1:", "two columns are called 'm'");
   expect("m, n, k, time\n", "ops.csv:1:", "lacks the column 'kernel'");
-  expect(header + "matmul, 1, 2, 3, 1 us\n", "ops.csv:2:", "5 cells, but the header has 6 columns");
-  expect(header + "# x\nconv, 1, 2, 3, , 1 us\n", "ops.csv:3:", "neither 'matmul' nor 'memory'");
-  expect(header + "matmul, 1, 2, , , 1 us\n", "ops.csv:2:", "`k`: '' is no whole number");
-  expect(header + "matmul, 1, -2, 3, , 1 us\n", "ops.csv:2:", "`n`: '-2'");
+  expect(header + "gemm, 1, 2, 3, 1 us\n", "ops.csv:2:", "5 cells, but the header has 6 columns");
+  expect(header + "# x\nconv, 1, 2, 3, , 1 us\n", "ops.csv:3:", "neither 'gemm' nor 'memory'");
+  expect(header + "matmul, 1, 2, 3, , 1 us\n",
+         "ops.csv:2:", "'matmul' is neither 'gemm', as it is called now, nor 'memory'");
+  expect(header + "gemm, 1, 2, , , 1 us\n", "ops.csv:2:", "`k`: '' is no whole number");
+  expect(header + "gemm, 1, -2, 3, , 1 us\n", "ops.csv:2:", "`n`: '-2'");
   expect(header + "memory, , , , 64, 5\n", "ops.csv:2:", "`time`: '5' is no time");
   expect(header + "memory, , , , 64, 0 us\n", "ops.csv:2:", "positive");
   expect(header + "memory, , , , 64, 5 us\nmemory, , , , 64, 6 us\n", "ops.csv:3:", "the kernel of line 2 again");
@@ -134,7 +136,7 @@ TEST(OperatorTimes, RowsOfExpertsInPrograms) {
 // A measurement with equal rows for each depends on the sum of the rows.
 TEST(OperatorTimes, MeasuredGroupedGemmsGoWithTheirRows) {
   const OperatorTimes times(
-      device(), MeasuredOperators::parse("kernel, m, n, k, count, time\nmatmul, 64, 128, 256, 3, 500 us\n", "ops.csv"));
+      device(), MeasuredOperators::parse("kernel, m, n, k, count, time\ngemm, 64, 128, 256, 3, 500 us\n", "ops.csv"));
   const Kernel even = gemm_of_experts(64, 128, 256, 3);
   EXPECT_EQ(times.of(with_rows(even, {64, 64, 64})), Time::from_us(500));
   EXPECT_EQ(times.of(with_rows(even, {96, 0, 0})), Time::from_us(250));
