@@ -13,7 +13,7 @@ class Best final : public CollectiveSelector {
  public:
   Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
     Selection best;
-    Time least = Time::max();
+    Time min = Time::max();
     Time second = Time::max();
     std::string next;
     for (const auto& [name, entry] : CollectiveRegistry::instance().entries()) {
@@ -24,10 +24,10 @@ class Best final : public CollectiveSelector {
       if (algorithm->aggregators(tried) > 0 && !context.switches_reduce) continue;
       const CollectiveCost cost = model_cost(*algorithm, tried, context.latency, context.rate);
       if (!cost.finished) continue;
-      if (cost.time < least) {
-        second = least;
+      if (cost.time < min) {
+        second = min;
         next = best.algorithm;
-        least = cost.time;
+        min = cost.time;
         best.algorithm = name;
       } else if (cost.time < second) {
         second = cost.time;
@@ -35,7 +35,7 @@ class Best final : public CollectiveSelector {
       }
     }
     best.protocol = call.tuning.protocol;
-    best.reason = fmt::format("the alpha-beta model gives it {}", to_text(least));
+    best.reason = fmt::format("the alpha-beta model gives it {}", to_text(min));
     if (!next.empty()) best.reason += fmt::format("; next is {} with {}", next, to_text(second));
     return best;
   }

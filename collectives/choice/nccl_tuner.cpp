@@ -251,13 +251,13 @@ class NcclTuner : public CollectiveSelector {
               small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
     }
     Selection best;
-    double least = INFINITY;
+    double min = INFINITY;
     const bool only = !only_.empty() && (kind == CollectiveKind::all_reduce || only_ == "ring");
     const auto weigh = [&](NcclAlgorithm algorithm, const char* name, Protocol protocol) {
       if (only && only_ != name) return;
       const double time = nccl_estimate(machine, kind, algorithm, protocol, bytes).time_us(bytes);
-      if (time >= least) return;
-      least = time;
+      if (time >= min) return;
+      min = time;
       best.algorithm = name;
       best.protocol = protocol;
       best.channels = of_nvls(algorithm) && call.graph
@@ -276,7 +276,7 @@ class NcclTuner : public CollectiveSelector {
         weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);
     }
     if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
-    best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", least);
+    best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", min);
     return best;
   }
 

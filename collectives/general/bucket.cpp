@@ -31,7 +31,8 @@ class Bucket final : public CollectiveAlgorithm {
     const auto& dimensions = call.tuning.dimensions;
     std::uint64_t product = 1;
     for (const std::uint32_t size : dimensions) product *= size;
-    if (dimensions.size() > Grid::most) return fmt::format("{} dimensions; at most {}", dimensions.size(), Grid::most);
+    if (dimensions.size() > Grid::max_dimensions)
+      return fmt::format("{} dimensions; at most {}", dimensions.size(), Grid::max_dimensions);
     if (!dimensions.empty() && product != call.communicator->size())
       return fmt::format("the dimensions have {} nodes, but there are {} ranks", product, call.communicator->size());
     return CollectiveAlgorithm::refuses(call);

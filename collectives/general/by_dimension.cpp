@@ -492,7 +492,8 @@ class ByDimension final : public CollectiveAlgorithm {
   }
   std::string refuses(const CollectiveCall& call) const override {
     const auto& dimensions = call.tuning.dimensions;
-    if (dimensions.size() > Grid::most) return fmt::format("{} dimensions; at most {}", dimensions.size(), Grid::most);
+    if (dimensions.size() > Grid::max_dimensions)
+      return fmt::format("{} dimensions; at most {}", dimensions.size(), Grid::max_dimensions);
     const std::size_t named = call.tuning.dimension_algorithms.of(call.kind).size();
     if (named > std::max<std::size_t>(dimensions.size(), 1))
       return fmt::format("{} dimension_algorithms for {} dimensions", named, dimensions.size());

@@ -17,8 +17,8 @@ namespace weft::by_dimension {
 struct DimensionPlan {
   CollectiveCall call;
   Grid grid;
-  std::array<DimensionAlgorithm, Grid::most> algorithms{};
-  std::array<std::uint32_t, Grid::most> windows{};  ///< of direct; 0: all at once
+  std::array<DimensionAlgorithm, Grid::max_dimensions> algorithms{};
+  std::array<std::uint32_t, Grid::max_dimensions> windows{};  ///< of direct; 0: all at once
   std::uint32_t index = 0;
 
   /// Those of the tuning; a communicator that is not the whole grid is one ring.

@@ -83,11 +83,11 @@ struct Relay {
   }
   std::int64_t packing() const { return relayed(server, 0); }
   std::int64_t unpacking() const {
-    std::int64_t most = 0;
-    for (std::uint32_t l = 0; l < server; ++l) most = std::max(most, to_rail(index, l));
+    std::int64_t max = 0;
+    for (std::uint32_t l = 0; l < server; ++l) max = std::max(max, to_rail(index, l));
     for (std::uint32_t s = 0; s < servers; ++s)
-      most = std::max(most, from_server(self_server(), member(s, self_local())));
-    return packing() + most;
+      max = std::max(max, from_server(self_server(), member(s, self_local())));
+    return packing() + max;
   }
 };
 

@@ -30,8 +30,8 @@ struct PlanPlace {
   std::string file;
   std::string part;  ///< such as "GPU 3, thread block 0: "; empty: the whole file
   [[noreturn]] void fail(const std::string& message) const;
-  /// map[key]; throws InputError if it is more than `most`.
-  std::uint32_t number(const PlanJson& map, const char* key, std::uint32_t most) const;
+  /// map[key]; throws InputError if it is more than `max`.
+  std::uint32_t number(const PlanJson& map, const char* key, std::uint32_t max) const;
   /// Of "i", "o" or "s".
   Buffer buffer(const std::string& name) const;
 };

@@ -21,9 +21,9 @@ std::uint32_t plan_number(const PlanJson& value) {
 
 void PlanPlace::fail(const std::string& message) const { throw InputError(SourceLine{file, 0}, part + message); }
 
-std::uint32_t PlanPlace::number(const PlanJson& map, const char* key, std::uint32_t most) const {
+std::uint32_t PlanPlace::number(const PlanJson& map, const char* key, std::uint32_t max) const {
   const std::uint32_t value = plan_number(map.at(key));
-  if (value > most) fail(fmt::format("'{}' is {}; expected at most {}", key, value, most));
+  if (value > max) fail(fmt::format("'{}' is {}; expected at most {}", key, value, max));
   return value;
 }
 

@@ -133,13 +133,13 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
   const std::uint32_t own_lane = channel + channels * (2 * place + (out ? 0 : 1));
   P2pRounds rounds(call.communicator->size(), known_server(call));
   const std::uint32_t alike = rounds_of_a_channel(call);
-  const std::uint32_t most = max_parts(call);
+  const std::uint32_t max = max_parts(call);
   std::uint32_t of_channel = 0;
   for (; !rounds.done(); rounds.advance()) {
     // Which part of the round's messages this channel has.
     const std::uint32_t base = channel_of_round(rounds.round() / alike, channels);
     const std::uint32_t part = (channel + channels - base) % channels;
-    if (part >= most) continue;
+    if (part >= max) continue;
     const std::uint32_t number = of_channel++;
     if (number % batch == 0 && number > 0) {
       // The whole kernel ends a batch before the next one: the end of this lane's part, and that of the others.

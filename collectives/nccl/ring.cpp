@@ -45,8 +45,8 @@ struct Sizes {
   /// Slice length of a chunk, in bytes: src/device/prims_simple.h, genericOp.
   std::int64_t slice(std::int64_t bytes) const {
     const std::int64_t equal = align_up(divide_up(bytes, slices));
-    const std::int64_t least = chunk / slices / 32;
-    return std::min(bytes, std::max(equal, least));
+    const std::int64_t min = chunk / slices / 32;
+    return std::min(bytes, std::max(equal, min));
   }
 };
 
@@ -190,9 +190,9 @@ class RingAllReduceStream final : public RingStream {
 std::int64_t largest_block(const CollectiveCall& call) {
   const std::uint32_t ranks = call.communicator->size();
   if (!call.blocks) return divide_up(call.size.count(), ranks);
-  std::int64_t most = 0;
-  for (std::uint32_t block = 0; block < ranks; ++block) most = std::max(most, block_bytes(call, block));
-  return most;
+  std::int64_t max = 0;
+  for (std::uint32_t block = 0; block < ranks; ++block) max = std::max(max, block_bytes(call, block));
+  return max;
 }
 
 /// Loops of the collectives whose buffer is n blocks: a loop covers the same range of every block.

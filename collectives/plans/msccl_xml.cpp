@@ -59,7 +59,7 @@ class XmlReader {
     if (!attribute) fail(line_of(node), fmt::format("<{}> has no attribute '{}'", node.name(), name));
     return attribute.value();
   }
-  std::int64_t number_of(const pugi::xml_node& node, const char* name, std::int64_t least, std::int64_t most) const {
+  std::int64_t number_of(const pugi::xml_node& node, const char* name, std::int64_t min, std::int64_t max) const {
     const std::string found = text_of(node, name);
     std::size_t used = 0;
     std::int64_t value = 0;
@@ -68,13 +68,13 @@ class XmlReader {
     } catch (const std::exception&) {
       used = 0;
     }
-    if (used == 0 || used != found.size() || value < least || value > most)
+    if (used == 0 || used != found.size() || value < min || value > max)
       fail(line_of(node),
-           fmt::format("{}=\"{}\" of <{}>: expected a number from {} to {}", name, found, node.name(), least, most));
+           fmt::format("{}=\"{}\" of <{}>: expected a number from {} to {}", name, found, node.name(), min, max));
     return value;
   }
-  std::uint32_t count_of(const pugi::xml_node& node, const char* name, std::int64_t least, std::int64_t most) const {
-    return static_cast<std::uint32_t>(number_of(node, name, least, most));
+  std::uint32_t count_of(const pugi::xml_node& node, const char* name, std::int64_t min, std::int64_t max) const {
+    return static_cast<std::uint32_t>(number_of(node, name, min, max));
   }
   template <class Value>
   Value choice_of(const pugi::xml_node& node, const char* name, const std::map<std::string, Value>& known) const {

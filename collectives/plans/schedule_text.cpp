@@ -48,12 +48,12 @@ class Reader {
     return words_[at_++];
   }
   bool more() const { return at_ < words_.size(); }
-  std::uint32_t number(const std::string& due, std::uint64_t least, std::uint64_t most) {
+  std::uint32_t number(const std::string& due, std::uint64_t min, std::uint64_t max) {
     const std::string found = word(due);
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
-    if (error != std::errc() || end != found.data() + found.size() || value < least || value > most)
-      fail(fmt::format("found '{}'; expected {} from {} to {}", found, due, least, most));
+    if (error != std::errc() || end != found.data() + found.size() || value < min || value > max)
+      fail(fmt::format("found '{}'; expected {} from {} to {}", found, due, min, max));
     return value;
   }
   template <class Choices>

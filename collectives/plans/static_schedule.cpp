@@ -53,12 +53,12 @@ MessageSizes sizes_of(const CollectiveCall& call, const StaticSchedule& schedule
 
 /// Lanes in the numbering of CollectiveAlgorithm, by channel.
 std::uint32_t lanes_per_channel(const StaticSchedule& schedule) {
-  std::uint32_t most = 1;
+  std::uint32_t max = 1;
   for (const auto& lanes : schedule.ranks) {
     std::vector<std::uint32_t> count(schedule.channels);
-    for (const StaticLane& lane : lanes) most = std::max(most, ++count[lane.channel]);
+    for (const StaticLane& lane : lanes) max = std::max(max, ++count[lane.channel]);
   }
-  return most;
+  return max;
 }
 std::uint32_t number_of_lane(const StaticSchedule& schedule, std::uint32_t rank, std::uint32_t position) {
   const auto& lanes = schedule.ranks[rank];

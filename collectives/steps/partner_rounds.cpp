@@ -72,8 +72,8 @@ ExchangeSizes::ExchangeSizes(const CollectiveCall& call) {
 
 std::int64_t ExchangeSizes::slice(std::int64_t bytes) const {
   const std::int64_t equal = align_up(divide_up(bytes, slices));
-  const std::int64_t least = chunk / slices / 32;  // NCCL src/device/prims_simple.h, genericOp
-  return std::min(bytes, std::max(equal, least));
+  const std::int64_t min = chunk / slices / 32;  // NCCL src/device/prims_simple.h, genericOp
+  return std::min(bytes, std::max(equal, min));
 }
 
 Fold::Fold(std::uint32_t ranks)

@@ -8,7 +8,7 @@
 namespace weft {
 
 Grid::Grid(const std::vector<std::uint32_t>& dimensions) : count(static_cast<std::uint32_t>(dimensions.size())) {
-  WEFT_EXPECT(count > 0 && count <= most, "{} dimensions", dimensions.size());
+  WEFT_EXPECT(count > 0 && count <= max_dimensions, "{} dimensions", dimensions.size());
   std::copy(dimensions.begin(), dimensions.end(), sizes.begin());
 }
 

@@ -12,8 +12,8 @@ namespace weft {
 
 /// Members as nodes of a grid: member = x0 + k0 (x1 + k1 (x2 + ...)).
 struct Grid {
-  static constexpr std::uint32_t most = 8;
-  std::array<std::uint32_t, most> sizes{};
+  static constexpr std::uint32_t max_dimensions = 8;
+  std::array<std::uint32_t, max_dimensions> sizes{};
   std::uint32_t count = 0;
 
   explicit Grid(const std::vector<std::uint32_t>& dimensions);
@@ -24,7 +24,7 @@ struct Grid {
 
 /// The dimensions in the order in which a reduce-scatter takes them; an all-gather takes them backwards.
 struct PhaseOrder {
-  std::array<std::uint32_t, Grid::most> dimensions{};
+  std::array<std::uint32_t, Grid::max_dimensions> dimensions{};
   bool mirrored = false;  ///< rings run downwards
 
   /// From `first` on, cyclically.

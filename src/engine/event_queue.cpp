@@ -55,14 +55,14 @@ void EventQueue::sift_down(std::size_t position, const Entry& entry) {
   for (;;) {
     const std::size_t first = arity * position + 1;
     if (first >= heap_.size()) break;
-    std::size_t least = first;
+    std::size_t min = first;
     const std::size_t end = std::min(first + arity, heap_.size());
     for (std::size_t child = first + 1; child < end; ++child) {
-      if (heap_[child].key < heap_[least].key) least = child;
+      if (heap_[child].key < heap_[min].key) min = child;
     }
-    if (!(heap_[least].key < entry.key)) break;
-    place(position, heap_[least]);
-    position = least;
+    if (!(heap_[min].key < entry.key)) break;
+    place(position, heap_[min]);
+    position = min;
   }
   place(position, entry);
 }

@@ -93,9 +93,9 @@ std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
 }
 
 void ProcessGroup::add_up(std::span<std::uint64_t> values) const {
-  constexpr std::size_t most = 1 << 30;  // MPI counts are 31 bit
-  for (std::size_t at = 0; size_ > 1 && at < values.size(); at += most)
-    MPI_Allreduce(MPI_IN_PLACE, values.data() + at, static_cast<int>(std::min(most, values.size() - at)), MPI_UINT64_T,
+  constexpr std::size_t max = 1 << 30;  // MPI counts are 31 bit
+  for (std::size_t at = 0; size_ > 1 && at < values.size(); at += max)
+    MPI_Allreduce(MPI_IN_PLACE, values.data() + at, static_cast<int>(std::min(max, values.size() - at)), MPI_UINT64_T,
                   MPI_SUM, communicator_);
 }
 

@@ -98,10 +98,10 @@ std::uint32_t read_buffer(const Spec& entry, std::uint32_t segment) {
   // tcp_rmem's and tcp_wmem's upper limits in Linux are 6 and 4 MiB (tcp(7)).
   if (!spec) return 4U << 20;
   const Bytes value = spec->bytes();
-  constexpr std::int64_t most = std::int64_t{65'535} << 14;  // RFC 7323: the largest window
-  if (value.count() < segment || value.count() > most)
+  constexpr std::int64_t max = std::int64_t{65'535} << 14;  // RFC 7323: the largest window
+  if (value.count() < segment || value.count() > max)
     throw spec->error(fmt::format("found {}; expected a segment, {}, to {}", to_text(value), to_text(Bytes(segment)),
-                                  to_text(Bytes(most))));
+                                  to_text(Bytes(max))));
   return static_cast<std::uint32_t>(value.count());
 }
 

@@ -416,12 +416,12 @@ TypeRange types_to(const NcclSystem& system, Kind kind) {
 /// ncclTopoCompute: searches one after another, with better and worse kinds of paths, speeds and patterns.
 class GraphFinder {
  public:
-  GraphFinder(const NcclSystem& system, GraphPattern pattern, std::uint32_t least, std::uint32_t most,
+  GraphFinder(const NcclSystem& system, GraphPattern pattern, std::uint32_t min, std::uint32_t max,
               const NcclSearchOptions& options)
       : system_(system), speeds_(speeds_of(system)), gpus_(system.count(Kind::gpu)) {
     best_.pattern = gpus_ == 1 && pattern != GraphPattern::ring ? GraphPattern::tree : pattern;
-    best_.min_channels = least;
-    best_.max_channels = most;
+    best_.min_channels = min;
+    best_.max_channels = max;
     cross_nic_ = system.count(Kind::net) > 1 && pattern != GraphPattern::tree && pattern != GraphPattern::nvls
                      ? options.cross_nic
                      : 0;

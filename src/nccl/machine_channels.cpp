@@ -130,22 +130,21 @@ double link_speed(GpuArchitecture architecture) {
 /// for PCIe; over the network one for each 14 GB/s of the NIC. `nic`: GB/s.
 std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
   const std::uint32_t gpus = system.count(Kind::gpu);
-  std::uint32_t least = max_nccl_channels;
+  std::uint32_t min = max_nccl_channels;
   for (std::uint32_t a = 0; a < gpus; ++a) {
     for (std::uint32_t b = 0; b < gpus; ++b) {
       if (a == b) continue;
       const NcclPath& path = system.path(Kind::gpu, a, Kind::gpu, b);
       const auto links = static_cast<std::uint32_t>(path.bandwidth / link_speed(system.architecture()));
-      least = std::min(least, path.type == PathType::nvlink ? 2 * std::max(1U, links) : 2U);
+      min = std::min(min, path.type == PathType::nvlink ? 2 * std::max(1U, links) : 2U);
     }
   }
   if (system.several_servers()) {
     std::size_t nics = 1;
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) nics = std::max(nics, system.local_nets(gpu).size());
-    least =
-        std::min(least, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
+    min = std::min(min, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
   }
-  return std::bit_ceil(least);
+  return std::bit_ceil(min);
 }
 
 /// The results of a search that algorithms need.

@@ -197,8 +197,8 @@ std::vector<std::uint32_t> NcclSystem::local_nets(std::uint32_t gpu) const {
 
 std::uint32_t NcclSystem::local_gpu(std::uint32_t net) const {
   const std::vector<std::uint32_t> gpus = nearest_gpus(net);
-  const std::uint32_t most = count(Kind::net);
-  for (std::uint32_t channel = 0; channel < most; ++channel) {
+  const std::uint32_t max = count(Kind::net);
+  for (std::uint32_t channel = 0; channel < max; ++channel) {
     for (const std::uint32_t gpu : gpus) {
       const std::vector<std::uint32_t> own = local_nets(gpu);
       if (channel < own.size() && own[channel] == net) return gpu;

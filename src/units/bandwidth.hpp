@@ -32,8 +32,8 @@ constexpr Time serialization_time(Bytes amount, Bandwidth rate) {
   const auto bits_ps = static_cast<unsigned __int128>(amount.count()) * 8 * 1'000'000'000'000U;
   const auto bps = static_cast<unsigned __int128>(rate.bps());
   const auto ps = (bits_ps + bps - 1) / bps;
-  const auto most = static_cast<unsigned __int128>(Time::limit().ps());
-  return ps < most ? Time::from_ps(static_cast<std::int64_t>(ps)) : Time::limit();
+  const auto max = static_cast<unsigned __int128>(Time::limit().ps());
+  return ps < max ? Time::from_ps(static_cast<std::int64_t>(ps)) : Time::limit();
 }
 
 /// What a wire of `rate` sends in `time`, whole bytes: floor(bps * ps / 8e12). Requires that it fits into 63 bits.

@@ -18,14 +18,14 @@ namespace {
 
 const MarkedPort port{Bandwidth::from_gbps(100), {Bytes(20'000), Bytes(80'000), 0.5}, Bytes(4158), Time::from_us(20)};
 
-/// Marks of `packets` with random queues from `least` to `most`: each waits for its queue at the rate of the port.
-std::uint64_t marks(QueueMarker& marker, std::int64_t least, std::int64_t most, std::uint32_t packets) {
+/// Marks of `packets` with random queues from `min` to `max`: each waits for its queue at the rate of the port.
+std::uint64_t marks(QueueMarker& marker, std::int64_t min, std::int64_t max, std::uint32_t packets) {
   std::uint64_t marked = 0;
   Time now;
   for (std::uint32_t i = 0; i < packets; ++i) {
     now += serialization_time(port.largest_frame, port.rate);
-    const auto drawn = static_cast<std::int64_t>(mix64(i) % static_cast<std::uint64_t>(most - least + 1));
-    const Bytes queue(least + drawn);
+    const auto drawn = static_cast<std::int64_t>(mix64(i) % static_cast<std::uint64_t>(max - min + 1));
+    const Bytes queue(min + drawn);
     marked += marker.marks({now, serialization_time(queue, port.rate), queue, {3, i, i}}) ? 1 : 0;
   }
   return marked;

@@ -103,7 +103,7 @@ TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
     const auto together = [](std::uint32_t barrier) { return barrier % 10 == 0; };
     std::vector<std::atomic<int>> done(barriers + 1);
     std::atomic<int> running = 0;
-    std::atomic<int> most = 0;
+    std::atomic<int> max = 0;
     std::atomic<int> early = 0;
     Crew crew(size);
     crew.work(
@@ -111,7 +111,7 @@ TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
         [&](int self, std::uint32_t barrier) {
           const int now = ++running;
           if (!together(barrier)) {
-            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+            for (int seen = max; seen < now && !max.compare_exchange_weak(seen, now);) continue;
           }
           if (barrier > 1 && done[barrier - 1] != size) ++early;
           if (self % 2 == 0 && barrier % 16 == 0) std::this_thread::sleep_for(100us);
@@ -121,7 +121,7 @@ TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
         together);
     for (std::uint32_t barrier = 1; barrier <= barriers; ++barrier) EXPECT_EQ(done[barrier], size) << barrier;
     EXPECT_EQ(early, 0);
-    EXPECT_LE(most, cores);
+    EXPECT_LE(max, cores);
   }
 }
 
@@ -145,17 +145,17 @@ TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
   constexpr std::uint32_t barriers = 20;
   constexpr auto unit = 5ms;
   // Other programs make a try longer, and none shorter.
-  std::chrono::nanoseconds least = 1h;
-  for (int tries = 0; tries < 10 && least >= 4 * unit; ++tries) {
+  std::chrono::nanoseconds min = 1h;
+  for (int tries = 0; tries < 10 && min >= 4 * unit; ++tries) {
     const auto start = std::chrono::steady_clock::now();
     // Asleep, so that the cores that there are play no part.
     Crew(4).work(
         2, barriers, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
         [](std::uint32_t) { return false; });
-    least = std::min<std::chrono::nanoseconds>(least, (std::chrono::steady_clock::now() - start) / barriers);
+    min = std::min<std::chrono::nanoseconds>(min, (std::chrono::steady_clock::now() - start) / barriers);
   }
-  EXPECT_GE(least, 3 * unit);
-  EXPECT_LT(least, 4 * unit);
+  EXPECT_GE(min, 3 * unit);
+  EXPECT_LT(min, 4 * unit);
 }
 
 TEST(CoreTurns, LetsGoOfTheCore) {

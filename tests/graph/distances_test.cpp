@@ -35,7 +35,7 @@ TEST(HostDistances, EqualNaiveCounting) {
     double sum = 0;
     double paths = 0;
     double fewest = 0;
-    double most = 0;
+    double max = 0;
     double pairs = 0;
     for (std::uint32_t source = 0; source < graph.host_count(); ++source) {
       const auto distances = distances_from(graph, NodeId(source));
@@ -46,7 +46,7 @@ TEST(HostDistances, EqualNaiveCounting) {
         sum += distances.hops[host];
         paths += ways;
         fewest = pairs == 0 ? ways : std::min(fewest, ways);
-        most = std::max(most, ways);
+        max = std::max(max, ways);
         pairs += 1;
       }
     }
@@ -55,7 +55,7 @@ TEST(HostDistances, EqualNaiveCounting) {
     EXPECT_EQ(found.diameter, histogram.empty() ? 0 : histogram.rbegin()->first);
     EXPECT_NEAR(found.mean, pairs > 0 ? sum / pairs : 0, 1e-12);
     EXPECT_EQ(found.fewest_paths, fewest);
-    EXPECT_EQ(found.max_paths, most);
+    EXPECT_EQ(found.max_paths, max);
     EXPECT_NEAR(found.mean_paths, pairs > 0 ? paths / pairs : 0, 1e-9);
   }
 }

@@ -37,7 +37,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
   std::uint64_t below(std::uint64_t limit) { return random_below(limit, seed_, count_++, 0); }
-  std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
+  std::uint64_t between(std::uint64_t min, std::uint64_t max) { return min + below(max - min + 1); }
   template <class Value>
   const Value& of(const std::vector<Value>& values) {
     return values[below(values.size())];

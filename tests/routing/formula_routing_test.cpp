@@ -127,12 +127,12 @@ TEST(TreeRouting, DModKHasNoConflictInShiftPermutations) {
     const auto routing = prepared_routing("d_mod_k", topology);
     expect_minimal(topology, *routing, 7);
     const std::uint32_t hosts = topology.graph.host_count();
-    double most = 0;
+    double max = 0;
     for (std::uint32_t shift = 1; shift < hosts; ++shift)
       for (const double load :
            permutation_loads(topology, *routing, [&](std::uint32_t i) { return (i + shift) % hosts; }))
-        most = std::max(most, load);
-    EXPECT_EQ(most, expected) << text;
+        max = std::max(max, load);
+    EXPECT_EQ(max, expected) << text;
   }
 }
 

@@ -52,10 +52,10 @@ inline std::uint32_t add_load(const Topology& topology, const RoutingAlgorithm& 
 
 /// Highest load among links of a class.
 inline double most_loaded(const Topology& topology, const std::vector<double>& loads, const std::string& link_class) {
-  double most = 0;
+  double max = 0;
   for (std::size_t i = 0; i < loads.size(); ++i)
-    if (topology.link_classes[topology.link_class[i / 2]] == link_class) most = std::max(most, loads[i]);
-  return most;
+    if (topology.link_classes[topology.link_class[i / 2]] == link_class) max = std::max(max, loads[i]);
+  return max;
 }
 
 /// Loads of all directed links if every host sends one unit, equally to all others.

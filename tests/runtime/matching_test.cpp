@@ -79,12 +79,12 @@ TEST(matching, goes_by_program_order_and_not_by_the_order_of_starting) {
 
 TEST(matching, sources_and_tags_are_apart) {
   // The largest tag and tag 0, of two sources, posted by the receiver in the reverse order.
-  constexpr std::uint32_t most = 0xffffffffU;
+  constexpr std::uint32_t max = 0xffffffffU;
   auto list = std::make_unique<ListWorkload>(3);
   std::int64_t bytes = 100;
-  for (const std::uint32_t tag : {0U, 1U, most})
+  for (const std::uint32_t tag : {0U, 1U, max})
     for (const std::uint32_t source : {0U, 1U}) list->send(source, 2, bytes++, tag);
-  for (const std::uint32_t tag : {most, 1U, 0U})
+  for (const std::uint32_t tag : {max, 1U, 0U})
     for (const std::uint32_t source : {1U, 0U}) list->recv(2, source, --bytes, tag);
   Job job(3, std::move(list));
   job.complete();

@@ -37,8 +37,8 @@ TEST(deadlock, of_two_ranks_that_receive_before_they_send) {
                    "rank 1: operation 3 (line 7), send of 1 kB to rank 0, tag 7: waits for 1 operation before it"}));
   // The first lines if all would be too many.
   const Lines all = job.runtime.waiting(9);
-  for (std::size_t most = 0; most < 4; ++most)
-    EXPECT_EQ(job.runtime.waiting(most), Lines(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most)));
+  for (std::size_t max = 0; max < 4; ++max)
+    EXPECT_EQ(job.runtime.waiting(max), Lines(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(max)));
 }
 
 TEST(deadlock, of_collectives_in_different_orders_on_one_stream) {

@@ -70,13 +70,13 @@ TEST(message_pool, released_slots_are_used_again_before_new_ones) {
 }
 
 TEST(message_pool, memory_is_that_of_the_most_messages_at_once) {
-  constexpr std::size_t most = 50;
+  constexpr std::size_t max = 50;
   MessagePool pool;
   std::map<std::uint32_t, std::uint64_t> held;  // slot -> id
   for (std::uint64_t i = 0; i < 20'000; ++i) {
-    if (held.size() < most && random_below(2, 1, 0, i) == 0) {
+    if (held.size() < max && random_below(2, 1, 0, i) == 0) {
       const std::uint32_t slot = pool.add(numbered(i));
-      ASSERT_LT(slot, most);
+      ASSERT_LT(slot, max);
       ASSERT_TRUE(held.emplace(slot, i).second) << "slot " << slot << " was given twice";
     } else if (!held.empty()) {
       const auto victim = std::next(held.begin(), static_cast<std::ptrdiff_t>(random_below(held.size(), 1, 1, i)));

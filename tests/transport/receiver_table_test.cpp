@@ -33,14 +33,14 @@ TEST(receiver_table, host_0_and_queue_pair_0_are_a_connection_like_others) {
 }
 
 TEST(receiver_table, the_largest_numbers_do_not_meet_others) {
-  constexpr std::uint32_t most = 0xffffffffU;
+  constexpr std::uint32_t max = 0xffffffffU;
   ReceiverTable<ReceiverState> table;
-  table.find(NodeId(most), most).expected_psn = 1;
-  table.find(NodeId(most), 0).expected_psn = 2;
-  table.find(NodeId(0), most).expected_psn = 3;
-  EXPECT_EQ(table.find(NodeId(most), most).expected_psn, 1U);
-  EXPECT_EQ(table.find(NodeId(most), 0).expected_psn, 2U);
-  EXPECT_EQ(table.find(NodeId(0), most).expected_psn, 3U);
+  table.find(NodeId(max), max).expected_psn = 1;
+  table.find(NodeId(max), 0).expected_psn = 2;
+  table.find(NodeId(0), max).expected_psn = 3;
+  EXPECT_EQ(table.find(NodeId(max), max).expected_psn, 1U);
+  EXPECT_EQ(table.find(NodeId(max), 0).expected_psn, 2U);
+  EXPECT_EQ(table.find(NodeId(0), max).expected_psn, 3U);
 }
 
 TEST(receiver_table, random_packets_against_a_map) {

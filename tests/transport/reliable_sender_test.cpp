@@ -29,10 +29,10 @@ RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
   return rules;
 }
 
-std::vector<std::int64_t> some_sizes(std::uint64_t seed, std::size_t count, std::int64_t most) {
+std::vector<std::int64_t> some_sizes(std::uint64_t seed, std::size_t count, std::int64_t max) {
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < count; ++i)
-    sizes.push_back(static_cast<std::int64_t>(mix64(mix64(seed) + i) % static_cast<std::uint64_t>(most + 1)));
+    sizes.push_back(static_cast<std::int64_t>(mix64(mix64(seed) + i) % static_cast<std::uint64_t>(max + 1)));
   return sizes;
 }
 

@@ -61,14 +61,14 @@ class HyperxAssembler {
   /// min_d K_d S_d P / 4 over even S_d (Ahn et al. 2009, section 3.1), P the number of switches; none if a size above 1
   /// is odd.
   std::int64_t bisection() const {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    std::int64_t min = std::numeric_limits<std::int64_t>::max();
     for (std::size_t d = 0; d < shape_->dims.size(); ++d) {
       if (shape_->dims[d] == 1) continue;
       if (shape_->dims[d] % 2 != 0) return 0;
       const std::int64_t links = std::int64_t{shape_->parallel[d]} * (shape_->dims[d] / 2) * (shape_->switches / 2);
-      least = std::min(least, links * links_[d].rate.bps());
+      min = std::min(min, links * links_[d].rate.bps());
     }
-    return least == std::numeric_limits<std::int64_t>::max() ? 0 : least;
+    return min == std::numeric_limits<std::int64_t>::max() ? 0 : min;
   }
 
   std::shared_ptr<HyperxShape> shape_;

@@ -103,15 +103,15 @@ class TorusAssembler {
   /// interconnection networks", 2004, section 5.2.2): 2 N/k links of a torus, N/k of a mesh. None if all are odd or
   /// twisted.
   std::int64_t bisection() const {
-    std::int64_t least = 0;
+    std::int64_t min = 0;
     for (std::size_t d = 0; d < dimensions(); ++d) {
       const std::uint32_t k = shape_->dims[d];
       if (k % 2 != 0 || shape_->is_twisted()) continue;
       const std::int64_t links = std::int64_t{shape_->wrap[d] && k > 2 ? 2 : 1} * (shape_->routers / k);
       const std::int64_t rate = links * links_[d].rate.bps();
-      if (least == 0 || rate < least) least = rate;
+      if (min == 0 || rate < min) min = rate;
     }
-    return least;
+    return min;
   }
 
   std::shared_ptr<TorusShape> shape_;

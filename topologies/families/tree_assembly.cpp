@@ -74,14 +74,14 @@ class TreeAssembler {
   std::int64_t bisection() const {
     const std::uint32_t top = shape_->levels();
     if (shape_->m[top - 1] % 2 != 0) return 0;
-    std::int64_t least = 0;
+    std::int64_t min = 0;
     for (std::uint32_t level = 0; level < top; ++level) {
       const std::uint64_t count = level > 0 ? shape_->switches(level) : shape_->hosts();
       const auto links = static_cast<std::int64_t>(count * shape_->w[level] * shape_->p[level] / 2);
       const std::int64_t rate = links * links_[level].rate.bps();
-      if (level == 0 || rate < least) least = rate;
+      if (level == 0 || rate < min) min = rate;
     }
-    return least;
+    return min;
   }
 
   std::shared_ptr<TreeShape> shape_;

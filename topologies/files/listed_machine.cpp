@@ -123,13 +123,12 @@ std::string read_text_file(const Spec& name, std::string& path) {
   return text.str();
 }
 
-std::uint64_t whole_number(const std::string& word, std::uint64_t least, std::uint64_t most, const std::string& what,
+std::uint64_t whole_number(const std::string& word, std::uint64_t min, std::uint64_t max, const std::string& what,
                            const SourceLine& where) {
   std::uint64_t value = 0;
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (status != std::errc() || end != word.data() + word.size() || value < least || value > most)
-    throw InputError(where,
-                     fmt::format("{}: found '{}'; expected a whole number from {} to {}", what, word, least, most));
+  if (status != std::errc() || end != word.data() + word.size() || value < min || value > max)
+    throw InputError(where, fmt::format("{}: found '{}'; expected a whole number from {} to {}", what, word, min, max));
   return value;
 }
 

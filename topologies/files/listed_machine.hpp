@@ -41,8 +41,8 @@ Topology assemble_listed(const ListedMachine& machine);
 std::vector<std::string> split_words(const std::string& line, char comment);
 /// The whole of a text file. Throws InputError at `name` if it cannot be read.
 std::string read_text_file(const Spec& name, std::string& path);
-/// A whole number of `least` to `most` at a place of a file, else InputError.
-std::uint64_t whole_number(const std::string& word, std::uint64_t least, std::uint64_t most, const std::string& what,
+/// A whole number of `min` to `max` at a place of a file, else InputError.
+std::uint64_t whole_number(const std::string& word, std::uint64_t min, std::uint64_t max, const std::string& what,
                            const SourceLine& where);
 /// Units as ns-3 writes them: "400Gbps", "0.0005ms". A delay of 0 is an error, like everywhere.
 Bandwidth listed_rate(const std::string& word, const SourceLine& where);

@@ -30,8 +30,8 @@ class GraphReader {
   }
 
  private:
-  static std::uint32_t number(const pugi::xml_node& of, const char* key, std::uint64_t most, const SourceLine& where) {
-    return static_cast<std::uint32_t>(whole_number(of.attribute(key).value(), 0, most, key, where));
+  static std::uint32_t number(const pugi::xml_node& of, const char* key, std::uint64_t max, const SourceLine& where) {
+    return static_cast<std::uint32_t>(whole_number(of.attribute(key).value(), 0, max, key, where));
   }
   static double speed(const pugi::xml_node& of, const char* key, const SourceLine& where) {
     const char* const text = of.attribute(key).value();

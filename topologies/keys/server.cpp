@@ -183,13 +183,13 @@ class ServerReader {
     }
     const auto given_rate = find("gpu_rate");
     const auto given_delay = find("gpu_delay");
-    const std::int64_t most = *std::max_element(rate.begin(), rate.end());
+    const std::int64_t max = *std::max_element(rate.begin(), rate.end());
     const char* none =
         "a server without links inside and without NICs needs {}; if its GPUs reach each other over PCIe, "
         "use inside: pcie";
-    if (!given_rate && most == 0) throw spec_.error(fmt::format(fmt::runtime(none), "gpu_rate"));
+    if (!given_rate && max == 0) throw spec_.error(fmt::format(fmt::runtime(none), "gpu_rate"));
     if (!given_delay && delay == Time::max()) throw spec_.error(fmt::format(fmt::runtime(none), "gpu_delay"));
-    design_.gpu_link.rate = given_rate ? given_rate->bandwidth() : Bandwidth::from_bps(most);
+    design_.gpu_link.rate = given_rate ? given_rate->bandwidth() : Bandwidth::from_bps(max);
     design_.gpu_link.delay = given_delay ? read_link_delay(*given_delay) : delay;
   }
 

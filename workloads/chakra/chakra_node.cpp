@@ -14,11 +14,11 @@ namespace {
 
 /// Any integer width, whole floating-point numbers, booleans and texts of digits (JSON has 64-bit integers as texts).
 std::optional<std::int64_t> whole_value(const ChakraValue& value) {
-  constexpr __int128 most = std::numeric_limits<std::int64_t>::max();
-  constexpr __int128 least = std::numeric_limits<std::int64_t>::min();
+  constexpr __int128 max = std::numeric_limits<std::int64_t>::max();
+  constexpr __int128 min = std::numeric_limits<std::int64_t>::min();
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? 1 : 0;
   if (const auto* whole = std::get_if<__int128>(&value))
-    return *whole <= most && *whole >= least ? std::optional(static_cast<std::int64_t>(*whole)) : std::nullopt;
+    return *whole <= max && *whole >= min ? std::optional(static_cast<std::int64_t>(*whole)) : std::nullopt;
   if (const auto* real = std::get_if<double>(&value)) {
     constexpr double limit = 9.2e18;
     const bool is_whole = std::isfinite(*real) && std::abs(*real) < limit && std::floor(*real) == *real;

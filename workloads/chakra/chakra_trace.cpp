@@ -203,21 +203,21 @@ void ChakraTrace::share_calls(const Spec& where, const WorkloadContext& context)
   if (sharing_->processes() == 1) return;
   Packer lengths;
   for (const auto& calls : calls_) lengths.put(static_cast<std::uint32_t>(calls.size()));
-  std::vector<std::uint32_t> most(calls_.size()), teller(calls_.size());
+  std::vector<std::uint32_t> max(calls_.size()), teller(calls_.size());
   const auto all = sharing_->share(lengths.bytes());
   for (std::uint32_t process = 0; process < all.size(); ++process) {
     Unpacker from(all[process]);
     for (std::size_t c = 0; c < calls_.size(); ++c)
-      if (const auto length = from.take<std::uint32_t>(); length > most[c]) {
-        most[c] = length;
+      if (const auto length = from.take<std::uint32_t>(); length > max[c]) {
+        max[c] = length;
         teller[c] = process;
       }
   }
   Packer told;
   for (std::uint32_t c = 0; c < calls_.size(); ++c) {
-    if (teller[c] != sharing_->process() || most[c] == 0) continue;
+    if (teller[c] != sharing_->process() || max[c] == 0) continue;
     told.put(c);
-    for (std::uint32_t i = 0; i < most[c]; ++i) {
+    for (std::uint32_t i = 0; i < max[c]; ++i) {
       told.put(settled_shapes_[calls_[c][i]]);
       told.put(given_ids_[c][i]);
     }
@@ -226,7 +226,7 @@ void ChakraTrace::share_calls(const Spec& where, const WorkloadContext& context)
   for (std::uint32_t process = 0; process < given.size(); ++process)
     for (Unpacker from(given[process]); !from.at_end();) {
       const auto c = from.take<std::uint32_t>();
-      for (std::uint32_t i = 0; i < most[c]; ++i) {
+      for (std::uint32_t i = 0; i < max[c]; ++i) {
         const auto shape = from.take<ChakraShape>();
         const auto id = from.take<std::uint32_t>();
         const std::string& file = files_[communicators_[c].rank(0).value()].path;

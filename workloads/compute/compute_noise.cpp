@@ -64,7 +64,7 @@ std::map<std::uint32_t, double> read_slow_ranks(const Spec& list, std::uint32_t 
 
 }  // namespace
 
-double read_share(const Spec& value, double most) {
+double read_share(const Spec& value, double max) {
   std::string text = value.text();
   double scale = 1;
   if (text.ends_with('%')) {
@@ -75,9 +75,9 @@ double read_share(const Spec& value, double most) {
   double number = 0;
   const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   number *= scale;
-  if (failure != std::errc() || rest != text.data() + text.size() || !(number >= 0 && number <= most))
+  if (failure != std::errc() || rest != text.data() + text.size() || !(number >= 0 && number <= max))
     throw value.error(
-        fmt::format("'{}' is no share; give a number from 0 to {}, or a percentage such as '2 %'", value.text(), most));
+        fmt::format("'{}' is no share; give a number from 0 to {}, or a percentage such as '2 %'", value.text(), max));
   return number;
 }
 

@@ -63,7 +63,7 @@ class ComputeNoise {
 /// outlives it.
 std::unique_ptr<RankProgram> with_noise(std::unique_ptr<RankProgram> program, Rank rank, const ComputeNoise& noise);
 
-/// "2 %" or 0.02 -> 0.02; between 0 and `most`. Throws InputError.
-double read_share(const Spec& value, double most);
+/// "2 %" or 0.02 -> 0.02; between 0 and `max`. Throws InputError.
+double read_share(const Spec& value, double max);
 
 }  // namespace weft

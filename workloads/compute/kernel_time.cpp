@@ -104,9 +104,9 @@ double full_tiles(const SharedWork& work, double tiles) {
 double together(const SharedWork& work, double arithmetic, double traffic) {
   if (work.sharpness == 0) return std::max(arithmetic, traffic);
   // Relative to the larger one, so that powers of small numbers stay numbers.
-  const double most = std::max(arithmetic, traffic);
-  const double least = std::min(arithmetic, traffic);
-  return most * std::pow(1 + std::pow(least / most, work.sharpness), 1 / work.sharpness);
+  const double max = std::max(arithmetic, traffic);
+  const double min = std::min(arithmetic, traffic);
+  return max * std::pow(1 + std::pow(min / max, work.sharpness), 1 / work.sharpness);
 }
 
 double clock_of(const Device& device) { return device.one_by_one ? 1 : device.sustained->clock; }
@@ -161,12 +161,12 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
 /// The tile that deepseek-ai/DeepGEMM takes (commit 0b5d353d, jit_kernels/gemm.py, get_best_configs): of the widths
 /// with the fewest waves the one that fills the last wave most, and of these the narrowest.
 GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) {
-  constexpr std::int64_t few = 64, many = 128, least = 16, step = 8;
+  constexpr std::int64_t few = 64, many = 128, min = 16, step = 8;
   const std::int64_t rows = kernel.m <= few ? few : many;
   const auto units = static_cast<double>(rates.work.units);
   double waves = std::numeric_limits<double>::infinity(), idle = 0;
-  std::int64_t columns = least;
-  for (std::int64_t width = least; width <= many; width += step) {
+  std::int64_t columns = min;
+  for (std::int64_t width = min; width <= many; width += step) {
     const double tiles = tiles_of(kernel, rows, width);
     const double needed = std::ceil(tiles / units), left = needed * units - tiles;
     if (needed > waves || (needed == waves && left >= idle)) continue;

@@ -205,12 +205,12 @@ namespace {
 /// `attention: {queries: .., keys: .., head_size: .., heads: .., causal: .., backward: .., library: ..}`: `heads` of
 /// all sequences together. Forward two GEMMs, backward five (Dao et al., arXiv:2205.14135, algorithm 4).
 void read_attention(const Spec& map, Kernel& kernel) {
-  constexpr std::int64_t most = std::int64_t{1} << 31;
+  constexpr std::int64_t max = std::int64_t{1} << 31;
   kernel.kind = Kernel::Kind::attention;
-  kernel.m = map.at("queries").integer(1, most);
-  kernel.n = map.at("keys").integer(1, most);
-  kernel.k = map.at("head_size").integer(1, most);
-  kernel.count = map.at("heads").integer(1, most);
+  kernel.m = map.at("queries").integer(1, max);
+  kernel.n = map.at("keys").integer(1, max);
+  kernel.k = map.at("head_size").integer(1, max);
+  kernel.count = map.at("heads").integer(1, max);
   if (const auto value = map.find("causal")) kernel.causal = value->boolean();
   if (const auto value = map.find("backward")) kernel.backward = value->boolean();
   if (const auto value = map.find("library")) kernel.library = value->text();
@@ -220,13 +220,13 @@ void read_attention(const Spec& map, Kernel& kernel) {
 }
 
 /// m, or of grouped GEMMs a list of the rows of each expert.
-void read_rows(const Spec& map, std::int64_t most, Kernel& kernel) {
+void read_rows(const Spec& map, std::int64_t max, Kernel& kernel) {
   if (const auto grouped = map.find("grouped")) kernel.grouped = grouped->boolean();
   const auto count = map.find("count");
   const Spec m = map.at("m");
   if (!m.is_sequence()) {
-    kernel.m = m.integer(1, most);
-    if (count) kernel.count = count->integer(1, most);
+    kernel.m = m.integer(1, max);
+    if (count) kernel.count = count->integer(1, max);
     return;
   }
   if (!kernel.grouped)
@@ -247,7 +247,7 @@ void read_rows(const Spec& map, std::int64_t most, Kernel& kernel) {
 }  // namespace
 
 Kernel read_kernel(const Spec& map, const Device& device) {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
+  constexpr std::int64_t max = std::int64_t{1} << 40;
   Kernel kernel;
   kernel.precision = device.peak.begin()->first;
   if (const auto precision = map.find("precision")) {
@@ -260,9 +260,9 @@ Kernel read_kernel(const Spec& map, const Device& device) {
     read_attention(*attention, kernel);
     kernel.bytes = map.at("bytes").bytes().count();
   } else if (map.has("m") || !bytes) {
-    read_rows(map, most, kernel);
-    kernel.n = map.at("n").integer(1, most);
-    kernel.k = map.at("k").integer(1, most);
+    read_rows(map, max, kernel);
+    kernel.n = map.at("n").integer(1, max);
+    kernel.k = map.at("k").integer(1, max);
     if (bytes) kernel.bytes = bytes->bytes().count();
   } else {
     kernel.kind = Kernel::Kind::memory;

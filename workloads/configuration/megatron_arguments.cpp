@@ -180,10 +180,10 @@ class MegatronApplication {
     note("stage_layers", option);
   }
   void require_stages(const char* option) const {
-    constexpr std::int64_t most = 65536;
-    if (p_.pipeline > most || p_.virtual_stages > most || p_.pipeline * p_.virtual_stages > most)
+    constexpr std::int64_t max = 65536;
+    if (p_.pipeline > max || p_.virtual_stages > max || p_.pipeline * p_.virtual_stages > max)
       throw o_.error(option, fmt::format("{} pipeline ranks with {} chunks each are more than {} stages", p_.pipeline,
-                                         p_.virtual_stages, most));
+                                         p_.virtual_stages, max));
   }
 
   // What a step works on ---------------------------------------------------------------------------------------------

@@ -78,12 +78,12 @@ std::string MegatronOptions::value(const std::string& name) const {
   return value.text();
 }
 
-std::int64_t MegatronOptions::whole(const std::string& name, std::int64_t least, std::int64_t most) const {
+std::int64_t MegatronOptions::whole(const std::string& name, std::int64_t min, std::int64_t max) const {
   const std::string text = value(name);
   const auto number = number_in(text);
-  if (!number || *number != std::floor(*number) || *number < static_cast<double>(least) ||
-      *number > static_cast<double>(most))
-    throw error(name, fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
+  if (!number || *number != std::floor(*number) || *number < static_cast<double>(min) ||
+      *number > static_cast<double>(max))
+    throw error(name, fmt::format("expected a whole number from {} to {}, found '{}'", min, max, text));
   return static_cast<std::int64_t>(*number);
 }
 
@@ -132,10 +132,10 @@ std::vector<std::string> MegatronOptions::unasked() const {
 void MegatronOptions::refuse_misspelt() const {
   // Megatron-LM has these, too (megatron/training/arguments.py).
   static const std::set<std::string> others = {"vocab-file", "decoder-seq-length", "fp4-param-gather"};
-  constexpr std::size_t least = 8;  // shorter names are near to many others
+  constexpr std::size_t min = 8;  // shorter names are near to many others
   constexpr std::size_t edits = 2;
   for (const auto& [name, option] : options_) {
-    if (asked_.contains(name) || name.size() < least || others.contains(name)) continue;
+    if (asked_.contains(name) || name.size() < min || others.contains(name)) continue;
     for (const std::string& known : asked_)
       if (nearly_the_same(name, known, edits))
         throw error(name, fmt::format("there is no such option (did you mean '--{}'?)", known));

@@ -28,7 +28,7 @@ class MegatronOptions {
   bool has(const std::string& name) const;
   /// True if the option is there, and its value, if it has one, is no word for false.
   bool flag(const std::string& name) const;
-  std::int64_t whole(const std::string& name, std::int64_t least, std::int64_t most) const;
+  std::int64_t whole(const std::string& name, std::int64_t min, std::int64_t max) const;
   /// A number from 1 to 2^24.
   std::int64_t count(const std::string& name) const;
   std::int64_t count_or(const std::string& name, std::int64_t otherwise) const;

@@ -84,8 +84,8 @@ class World {
     return count_in(at->second.front().text());
   }
   void take(std::int64_t world, const SourceLine& where) {
-    constexpr std::int64_t most = std::int64_t{1} << 24;
-    if (world > most) throw InputError(where, fmt::format("a world of {} ranks; at most {} are possible", world, most));
+    constexpr std::int64_t max = std::int64_t{1} << 24;
+    if (world > max) throw InputError(where, fmt::format("a world of {} ranks; at most {} are possible", world, max));
     source_.world = world;
     source_.world_where = where;
   }

@@ -114,8 +114,8 @@ class LayerProgram : public RankProgram {
     return true;
   }
   std::size_t read_ahead() const override {
-    constexpr std::size_t least = 64, most = 4096;
-    return std::clamp(2 * plan_.slots.size(), least, most);
+    constexpr std::size_t min = 64, max = 4096;
+    return std::clamp(2 * plan_.slots.size(), min, max);
   }
 
  private:
@@ -335,8 +335,8 @@ class LayerPlanner {
     std::optional<LayerCollective> collective = layer.forward.collective;
     if (is("DATA")) collective.reset();
     // SimAI raises small messages of the forward pass.
-    constexpr Bytes least(4096);
-    if (collective && options_.simai) collective->bytes = std::max(collective->bytes, least);
+    constexpr Bytes min(4096);
+    if (collective && options_.simai) collective->bytes = std::max(collective->bytes, min);
     communicate(layer, " forward", collective, true);
   }
 

@@ -200,8 +200,8 @@ class BinaryGoal final : public GoalFile {
     const std::uint64_t first = goal_head_bytes + 16 * std::uint64_t{ranks};
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       GoalExtent extent{fields.take(8), fields.take(8)};
-      constexpr std::uint64_t most = std::uint64_t{1} << 62;
-      if (extent.begin > extent.end || extent.end > most || extent.begin + before_goal_offsets < first)
+      constexpr std::uint64_t max = std::uint64_t{1} << 62;
+      if (extent.begin > extent.end || extent.end > max || extent.begin + before_goal_offsets < first)
         throw fields.error(
             fmt::format("the part of rank {} is from {} to {}, which cannot be", rank, extent.begin, extent.end));
       extents_.push_back({extent.begin + before_goal_offsets, extent.end + before_goal_offsets});

@@ -48,8 +48,8 @@ class ConvertedGoal final : public GoalStream {
     }
   }
   void fill() {
-    constexpr std::uint64_t most = 8192;
-    block_.resize(static_cast<std::size_t>(std::min(most, end_ - at_)));
+    constexpr std::uint64_t max = 8192;
+    block_.resize(static_cast<std::size_t>(std::min(max, end_ - at_)));
     WEFT_EXPECT(!block_.empty(), "a converted rank ends at {}", end_);
     file_->read(at_, block_.data(), block_.size());
     at_ += block_.size();

@@ -58,7 +58,7 @@ class GoalTextReader {
   void skip_blanks(bool lines);
   bool skip_comment();
   std::string word();
-  std::uint64_t number(const std::string& text, const std::string& what, std::uint64_t most) const;
+  std::uint64_t number(const std::string& text, const std::string& what, std::uint64_t max) const;
   void expect(const std::string& text);
   bool statement(GoalStatements& statements);
   void relation(GoalStatements& statements, const std::string& verb, const std::string& label);
@@ -134,11 +134,11 @@ std::string GoalTextReader::word() {
                            : fmt::format("found '{}', which no statement has here", static_cast<char>(byte)));
 }
 
-std::uint64_t GoalTextReader::number(const std::string& text, const std::string& what, std::uint64_t most) const {
+std::uint64_t GoalTextReader::number(const std::string& text, const std::string& what, std::uint64_t max) const {
   constexpr std::size_t max_digits = 19;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || text.size() > max_digits || std::stoull(text) > most)
-    throw error(fmt::format("{} is '{}'; expected a whole number from 0 to {}", what, text, most));
+  if (!digits || text.size() > max_digits || std::stoull(text) > max)
+    throw error(fmt::format("{} is '{}'; expected a whole number from 0 to {}", what, text, max));
   return std::stoull(text);
 }
 

@@ -74,10 +74,10 @@ class LayerTableReader {
     return words;
   }
 
-  std::int64_t whole(const std::string& word, const std::string& what, std::int64_t least, std::int64_t most) const {
+  std::int64_t whole(const std::string& word, const std::string& what, std::int64_t min, std::int64_t max) const {
     const double value = number(word, what);
-    if (std::floor(value) != value || value < static_cast<double>(least) || value > static_cast<double>(most))
-      throw error(fmt::format("{} is '{}'; expected a whole number from {} to {}", what, word, least, most));
+    if (std::floor(value) != value || value < static_cast<double>(min) || value > static_cast<double>(max))
+      throw error(fmt::format("{} is '{}'; expected a whole number from {} to {}", what, word, min, max));
     constexpr double exact = 9007199254740992.0;  // 2^53
     return value < exact ? static_cast<std::int64_t>(value) : std::stoll(word);
   }
@@ -114,9 +114,9 @@ class LayerTableReader {
     std::string key = words[i];
     if (!key.empty() && key.back() == ':') key.pop_back();
     constexpr std::int64_t max_ranks = std::numeric_limits<std::int32_t>::max();
-    const auto value = [&](std::int64_t least, std::int64_t most) {
+    const auto value = [&](std::int64_t min, std::int64_t max) {
       if (++i >= words.size()) throw error(fmt::format("'{}' has no value", key));
-      return whole(words[i], "'" + key + "'", least, most);
+      return whole(words[i], "'" + key + "'", min, max);
     };
     if (key == "model_parallel_NPU_group") {
       table_.model_ranks = static_cast<std::uint32_t>(value(1, max_ranks));
@@ -169,8 +169,8 @@ class LayerTableReader {
 
   double time(const std::string& word, const std::string& what) const {
     const double value = number(word, what);
-    constexpr double most = 1e19;
-    if (value < 0 || value > most) throw error(fmt::format("{} is '{}'; expected a time from 0 on", what, word));
+    constexpr double max = 1e19;
+    if (value < 0 || value > max) throw error(fmt::format("{} is '{}'; expected a time from 0 on", what, word));
     return value;
   }
 

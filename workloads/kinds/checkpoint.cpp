@@ -131,15 +131,15 @@ class CheckpointReader : public WorkloadReader {
     const auto storage = static_cast<std::uint32_t>(context.storage.size());
     const auto given = storage > 0 ? spec.find("targets") : spec.at("targets");
     const auto count = spec.find("ranks");
-    const std::uint32_t most = context.all_hosts();
-    if (given) plan.targets = static_cast<std::uint32_t>(given->integer(1, std::max(1U, most - 1)));
+    const std::uint32_t max = context.all_hosts();
+    if (given) plan.targets = static_cast<std::uint32_t>(given->integer(1, std::max(1U, max - 1)));
     plan.clients =
         count ? require_ranks(*count, count->integer(), context) : context.hosts - (storage > 0 ? 0 : plan.targets);
     if (!given) plan.targets = std::min(storage, plan.clients);
     const Spec& place = given ? *given : spec;
-    if (plan.clients == 0 || plan.ranks() > most)
+    if (plan.clients == 0 || plan.ranks() > max)
       throw place.error(fmt::format("{} ranks and {} storage targets, but the machine has {} hosts", plan.clients,
-                                    plan.targets, most));
+                                    plan.targets, max));
     if (plan.targets > plan.clients)
       throw place.error(fmt::format("{} storage targets for {} ranks: {} of them would have nothing to do",
                                     plan.targets, plan.clients, plan.targets - plan.clients));

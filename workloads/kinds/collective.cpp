@@ -136,10 +136,10 @@ class BlockFile {
   }
   std::int64_t number(const std::string& cell) const {
     constexpr std::size_t max_digits = 19;
-    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    constexpr std::uint64_t max = std::numeric_limits<std::int64_t>::max();
     if (cell.empty() || cell.size() > max_digits || cell.find_first_not_of("0123456789") != std::string::npos ||
-        std::stoull(cell) > most)
-      throw error(fmt::format("found '{}'; expected bytes as a whole number from 0 to {}", cell, most));
+        std::stoull(cell) > max)
+      throw error(fmt::format("found '{}'; expected bytes as a whole number from 0 to {}", cell, max));
     return static_cast<std::int64_t>(std::stoull(cell));
   }
 

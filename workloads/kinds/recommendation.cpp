@@ -249,9 +249,9 @@ class RecommendationReader final : public WorkloadReader {
   }
 
  private:
-  static std::vector<std::int64_t> read_list(const Spec& list, std::int64_t most) {
+  static std::vector<std::int64_t> read_list(const Spec& list, std::int64_t max) {
     std::vector<std::int64_t> values;
-    for (const Spec& item : list.items()) values.push_back(item.integer(1, most));
+    for (const Spec& item : list.items()) values.push_back(item.integer(1, max));
     if (values.empty()) throw list.error("an empty list; give at least one number");
     return values;
   }

@@ -204,9 +204,9 @@ class TrafficReader : public WorkloadReader {
       shape.queue_pairs = static_cast<std::uint32_t>(pairs->integer(1, 65536));
     TrafficStarts starts = TrafficStarts::read(spec, context);
     const Bytes wire = shape.wire(context);
-    std::uint32_t most = 0;
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) most = std::max(most, flows->flows(rank));
-    starts.require_range(saturated(static_cast<unsigned __int128>(wire.count()) * most), spec);
+    std::uint32_t max = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) max = std::max(max, flows->flows(rank));
+    starts.require_range(saturated(static_cast<unsigned __int128>(wire.count()) * max), spec);
     spec.finish();
     return std::make_unique<TrafficWorkload>(ranks, name, std::move(flows), std::move(starts), shape, wire);
   }

@@ -9,13 +9,12 @@
 
 namespace weft {
 void require_plausible(const ModelConfig& model, const SourceLine& where) {
-  constexpr std::int64_t most = std::int64_t{1} << 48;
+  constexpr std::int64_t max = std::int64_t{1} << 48;
   unsigned __int128 sum = 0;
   for (const std::uint32_t shape : model.blocks)
     sum += static_cast<unsigned __int128>(elements_of(model.shapes[shape].tensors));
-  if (sum > static_cast<unsigned __int128>(most))
-    throw InputError(where,
-                     fmt::format("{} layers have more than {} parameters in all", model.layers(), grouped(most)));
+  if (sum > static_cast<unsigned __int128>(max))
+    throw InputError(where, fmt::format("{} layers have more than {} parameters in all", model.layers(), grouped(max)));
 }
 
 std::int64_t elements_of(const std::vector<Tensor>& tensors) {

@@ -121,9 +121,9 @@ void add_block_norms(std::vector<Tensor>& tensors, std::int64_t hidden) {
 }
 
 std::int64_t read_layers(const JsonConfig& config, const std::string& key) {
-  constexpr std::int64_t most = 65536;
+  constexpr std::int64_t max = 65536;
   const std::int64_t layers = config.count(key);
-  if (layers > most) throw config.error(key, fmt::format("{} blocks; at most {} are possible", layers, most));
+  if (layers > max) throw config.error(key, fmt::format("{} blocks; at most {} are possible", layers, max));
   return layers;
 }
 

@@ -28,19 +28,19 @@ std::vector<std::int64_t> in_proportion(std::int64_t whole, const std::vector<do
   return parts;
 }
 
-/// The same with at most `most` for each: the excess of full experts goes to the others.
+/// The same with at most `max` for each: the excess of full experts goes to the others.
 std::vector<std::int64_t> share_out(std::int64_t whole, std::vector<double> weights,
-                                    const std::vector<std::int64_t>& most) {
+                                    const std::vector<std::int64_t>& max) {
   std::vector<std::int64_t> full(weights.size());
-  std::int64_t left = std::min(whole, std::accumulate(most.begin(), most.end(), std::int64_t{0}));
+  std::int64_t left = std::min(whole, std::accumulate(max.begin(), max.end(), std::int64_t{0}));
   for (;;) {
     std::vector<std::int64_t> parts = in_proportion(left, weights);
     bool over = false;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (weights[i] == 0 || parts[i] <= most[i]) continue;
+      if (weights[i] == 0 || parts[i] <= max[i]) continue;
       over = true;
-      full[i] = most[i];
-      left -= most[i];
+      full[i] = max[i];
+      left -= max[i];
       weights[i] = 0;
     }
     if (over) continue;
@@ -49,18 +49,18 @@ std::vector<std::int64_t> share_out(std::int64_t whole, std::vector<double> weig
   }
 }
 
-/// Raises parts that are less than `least`, at the cost of those that have most to spare.
-void raise_to(const std::vector<std::int64_t>& least, std::vector<std::int64_t>& parts) {
+/// Raises parts that are less than `min`, at the cost of those that have most to spare.
+void raise_to(const std::vector<std::int64_t>& min, std::vector<std::int64_t>& parts) {
   std::int64_t owed = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    owed += std::max<std::int64_t>(0, least[i] - parts[i]);
-    parts[i] = std::max(parts[i], least[i]);
+    owed += std::max<std::int64_t>(0, min[i] - parts[i]);
+    parts[i] = std::max(parts[i], min[i]);
   }
   for (; owed > 0; --owed) {
     std::size_t richest = 0;
     for (std::size_t i = 1; i < parts.size(); ++i)
-      if (parts[i] - least[i] > parts[richest] - least[richest]) richest = i;
-    if (parts[richest] == least[richest]) return;
+      if (parts[i] - min[i] > parts[richest] - min[richest]) richest = i;
+    if (parts[richest] == min[richest]) return;
     --parts[richest];
   }
 }
@@ -86,14 +86,14 @@ std::vector<std::int64_t> summed(const std::vector<std::int64_t>& entries, std::
 std::vector<std::int64_t> tokens_of_servers(const RoutingCase& one, const std::vector<std::int64_t>& copies) {
   const std::int64_t together = std::min(one.experts_per_token, one.experts / one.servers);
   std::vector<double> weights;
-  std::vector<std::int64_t> least, most;
+  std::vector<std::int64_t> min, max;
   for (const std::int64_t count : copies) {
     weights.push_back(static_cast<double>(count));
-    least.push_back((count + together - 1) / together);
-    most.push_back(std::min(count, one.tokens));
+    min.push_back((count + together - 1) / together);
+    max.push_back(std::min(count, one.tokens));
   }
-  std::vector<std::int64_t> tokens = share_out(one.tokens * one.servers_per_token, std::move(weights), most);
-  raise_to(least, tokens);
+  std::vector<std::int64_t> tokens = share_out(one.tokens * one.servers_per_token, std::move(weights), max);
+  raise_to(min, tokens);
   return tokens;
 }
 
@@ -104,9 +104,9 @@ RoutedRow routed_row(const ExpertRouting& routing, const RoutingCase& one) {
   RoutedRow row;
   row.tokens = tokens_of_servers(one, summed(copies, one.servers));
   if (routing.capacity_factor > 0) {
-    const auto most = static_cast<std::int64_t>(
+    const auto max = static_cast<std::int64_t>(
         std::ceil(routing.capacity_factor * static_cast<double>(one.copies()) / static_cast<double>(one.experts)));
-    for (std::int64_t& count : copies) count = std::min(count, most);
+    for (std::int64_t& count : copies) count = std::min(count, max);
   }
   row.copies = summed(copies, one.ranks);
   const std::vector<std::int64_t> kept = summed(copies, one.servers);

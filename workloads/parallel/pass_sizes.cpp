@@ -46,8 +46,8 @@ std::int64_t routed_tokens(const TrainingDescription& description) {
 
 std::int64_t servers_of_token(const ParallelPlan& plan, const MlpShape& mlp) {
   const std::int64_t servers = plan.expert / plan.expert_server;
-  const std::int64_t most = plan.servers_per_token > 0 ? plan.servers_per_token : servers;
-  return std::min({most, servers, mlp.experts_per_token});
+  const std::int64_t max = plan.servers_per_token > 0 ? plan.servers_per_token : servers;
+  return std::min({max, servers, mlp.experts_per_token});
 }
 
 Bytes boundary_bytes(const TrainingDescription& description) {

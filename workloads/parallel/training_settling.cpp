@@ -16,7 +16,7 @@ namespace weft {
 namespace {
 
 /// Largest number of anything that is counted: products of two stay within 64 bits.
-constexpr std::int64_t most = std::int64_t{1} << 24;
+constexpr std::int64_t max = std::int64_t{1} << 24;
 
 /// "4 or 8": the divisors of `value` around `found`.
 std::string near_divisors(std::int64_t value, std::int64_t found) {
@@ -67,9 +67,9 @@ class Settling {
     throw InputError(otherwise_, message);
   }
 
-  void require(const char* field, std::int64_t value, std::int64_t least, std::int64_t largest = most) const {
-    if (value < least || value > largest)
-      complain({field}, fmt::format("{} is {}; expected a whole number from {} to {}", field, value, least, largest));
+  void require(const char* field, std::int64_t value, std::int64_t min, std::int64_t largest = max) const {
+    if (value < min || value > largest)
+      complain({field}, fmt::format("{} is {}; expected a whole number from {} to {}", field, value, min, largest));
   }
 
   void require_ranges() const {
@@ -117,14 +117,14 @@ class Settling {
                fmt::format("unknown {} '{}'{}; known here: {}", field, name, did_you_mean(name, known), listed(known)));
   }
 
-  /// A product of ranks, at most `most`.
+  /// A product of ranks, at most `max`.
   std::int64_t ranks_of(std::initializer_list<std::int64_t> factors) const {
     std::int64_t product = 1;
     for (const std::int64_t factor : factors) {
       product *= factor;
-      if (product > most)
+      if (product > max)
         complain({"data", "pipeline", "tensor", "context", "expert"},
-                 fmt::format("the parallelism makes more than {} ranks", grouped(most)));
+                 fmt::format("the parallelism makes more than {} ranks", grouped(max)));
     }
     return product;
   }
@@ -213,10 +213,10 @@ class Settling {
                              near_multiples(share, d_.global_batch)));
       d_.micro_batches = std::max<std::int64_t>(1, d_.global_batch / share);
     }
-    if (d_.micro_batches > most / share)
+    if (d_.micro_batches > max / share)
       complain({"micro_batches", "global_batch", "micro_batch"},
                fmt::format("micro_batch {} x data {} x micro_batches {} is more than {} sequences a step",
-                           d_.micro_batch, p_.data, d_.micro_batches, grouped(most)));
+                           d_.micro_batch, p_.data, d_.micro_batches, grouped(max)));
     const std::int64_t batch = share * d_.micro_batches;
     if (d_.global_batch != 0 && d_.global_batch != batch)
       complain({"global_batch", "micro_batches", "micro_batch"},

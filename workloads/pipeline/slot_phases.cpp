@@ -54,13 +54,13 @@ bool PhasedSlots::next(PipelineSlot& slot) {
 std::uint32_t count_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t rank) {
   const auto slots = schedule.slots(shape, rank);
   std::uint32_t held = 0;
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   PipelineSlot slot;
   while (slots->next(slot)) {
-    if (slot.pass == PipelineSlot::Pass::forward) most = std::max(most, ++held);
+    if (slot.pass == PipelineSlot::Pass::forward) max = std::max(max, ++held);
     if (slot.pass == PipelineSlot::Pass::backward || slot.pass == PipelineSlot::Pass::weight_gradient) --held;
   }
-  return most;
+  return max;
 }
 
 }  // namespace weft

@@ -44,17 +44,17 @@ InputError ByteSource::error(const std::string& message) const {
 }
 
 // Raw bytes of the file.
-std::size_t ByteSource::fetch(char* to, std::size_t most) {
+std::size_t ByteSource::fetch(char* to, std::size_t max) {
   std::size_t count = 0;
   if (content_) {
     const std::uint64_t begin = std::min<std::uint64_t>(fetched_, content_->size());
-    count = std::min<std::size_t>(most, content_->size() - begin);
+    count = std::min<std::size_t>(max, content_->size() - begin);
     std::memcpy(to, content_->data() + begin, count);
   } else {
     std::ifstream file(name_, std::ios::binary);
     if (!file.seekg(static_cast<std::streamoff>(fetched_)))
       throw InputError({name_, 0}, "the file cannot be read any more");
-    file.read(to, static_cast<std::streamsize>(most));
+    file.read(to, static_cast<std::streamsize>(max));
     if (file.bad()) throw InputError({name_, 0}, "the file cannot be read");
     count = static_cast<std::size_t>(file.gcount());
   }
@@ -62,12 +62,12 @@ std::size_t ByteSource::fetch(char* to, std::size_t most) {
   return count;
 }
 
-std::size_t ByteSource::decode(char* to, std::size_t most) {
+std::size_t ByteSource::decode(char* to, std::size_t max) {
   Inflater& inflater = *inflater_;
   z_stream& stream = inflater.stream;
   stream.next_out = reinterpret_cast<Bytef*>(to);
-  stream.avail_out = static_cast<uInt>(most);
-  while (stream.avail_out == most) {
+  stream.avail_out = static_cast<uInt>(max);
+  while (stream.avail_out == max) {
     if (stream.avail_in == 0) {
       stream.next_in = reinterpret_cast<Bytef*>(inflater.input.data());
       stream.avail_in = static_cast<uInt>(fetch(inflater.input.data(), inflater.input.size()));
@@ -82,7 +82,7 @@ std::size_t ByteSource::decode(char* to, std::size_t most) {
     else if (status != Z_OK && status != Z_BUF_ERROR)
       throw error(fmt::format("the gzip file is damaged ({})", stream.msg != nullptr ? stream.msg : "no gzip"));
   }
-  return most - stream.avail_out;
+  return max - stream.avail_out;
 }
 
 bool ByteSource::fill() {

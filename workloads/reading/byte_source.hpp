@@ -42,8 +42,8 @@ class ByteSource {
  private:
   struct Inflater;
   bool fill();
-  std::size_t fetch(char* to, std::size_t most);
-  std::size_t decode(char* to, std::size_t most);
+  std::size_t fetch(char* to, std::size_t max);
+  std::size_t decode(char* to, std::size_t max);
 
   std::string name_;
   std::shared_ptr<const std::string> content_;  // instead of a file

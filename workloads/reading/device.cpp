@@ -76,8 +76,8 @@ void read_gemm_fractions(const Spec& map, Device& device) {
     throw map.error("'units' and 'tile' go together: how many tiles are worked on at once, and [m, n] of one");
   if (tile) {
     if (tile->items().size() != 2) throw tile->error("a tile has two sides, such as [128, 128]");
-    constexpr std::int64_t most = 1 << 20;
-    device.tiles = {units->integer(1, most), (*tile)[0].integer(1, most), (*tile)[1].integer(1, most)};
+    constexpr std::int64_t max = 1 << 20;
+    device.tiles = {units->integer(1, max), (*tile)[0].integer(1, max), (*tile)[1].integer(1, max)};
   }
   map.finish();
 }
@@ -105,11 +105,11 @@ SizeCurve read_bandwidth_curve(const Spec& list) {
 
 /// A number, or points over k.
 SizeCurve read_inner_overhead(const Spec& value) {
-  constexpr double most = 1 << 20;
-  if (!value.is_sequence()) return SizeCurve(std::vector<SizeCurve::Point>{{1, value.number(0, most)}});
+  constexpr double max = 1 << 20;
+  if (!value.is_sequence()) return SizeCurve(std::vector<SizeCurve::Point>{{1, value.number(0, max)}});
   return read_curve(
-      value, "[128, 100]", [](const Spec& size) { return size.number(1, most); },
-      [](const Spec& overhead) { return overhead.number(0, most); });
+      value, "[128, 100]", [](const Spec& size) { return size.number(1, max); },
+      [](const Spec& overhead) { return overhead.number(0, max); });
 }
 
 /// `units`, `even_share`, `bandwidth_fraction`, `sharpness` and `slowing`, of GEMMs and of attention.
@@ -128,7 +128,7 @@ const std::map<std::string, std::string> older_gemm_keys{{"most_splits", "max_sp
 
 /// `gemms: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
 GemmRates read_gemms(const Spec& map) {
-  constexpr std::int64_t most = 1 << 20;
+  constexpr std::int64_t max = 1 << 20;
   GemmRates rates;
   rates.work = read_shared_work(map);
   if (const auto value = map.find("persistent")) rates.work.persistent = value->boolean();
@@ -137,7 +137,7 @@ GemmRates read_gemms(const Spec& map) {
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
   if (const auto columns = map.find("columns")) {
     rates.columns = read_curve(
-        *columns, "[128, 0.7]", [](const Spec& width) { return width.number(1, most); },
+        *columns, "[128, 0.7]", [](const Spec& width) { return width.number(1, max); },
         [](const Spec& value) { return value.number(min_fraction, 1); });
     if (const auto value = map.find("few_rows")) rates.few_rows = value->number(min_fraction, 1);
     if (const auto value = map.find("padding_bandwidth")) rates.padding_bandwidth = value->bandwidth();
@@ -147,7 +147,7 @@ GemmRates read_gemms(const Spec& map) {
   const Spec tiles = map.at("tiles");
   for (const Spec& tile : tiles.items()) {
     if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");
-    rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(min_fraction, 1)});
+    rates.tiles.push_back({tile[0].integer(1, max), tile[1].integer(1, max), tile[2].number(min_fraction, 1)});
   }
   if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
   map.finish(older_gemm_keys);
@@ -156,15 +156,15 @@ GemmRates read_gemms(const Spec& map) {
 
 /// `{units: .., rows: .., peak_fraction: [[head size, fraction], ..], ..}` of one library.
 AttentionRates read_attention(const Spec& map) {
-  constexpr std::int64_t most = 1 << 20;
+  constexpr std::int64_t max = 1 << 20;
   AttentionRates rates;
   rates.work = read_shared_work(map);
   if (const auto value = map.find("launch")) rates.launch = value->time();
-  if (const auto value = map.find("rows")) rates.rows = value->integer(1, most);
+  if (const auto value = map.find("rows")) rates.rows = value->integer(1, max);
   rates.peak_fraction = read_curve(
-      map.at("peak_fraction"), "[128, 0.7]", [](const Spec& size) { return size.number(1, most); },
+      map.at("peak_fraction"), "[128, 0.7]", [](const Spec& size) { return size.number(1, max); },
       [](const Spec& value) { return value.number(min_fraction, 1); });
-  if (const auto value = map.find("key_overhead")) rates.key_overhead = value->integer(0, most);
+  if (const auto value = map.find("key_overhead")) rates.key_overhead = value->integer(0, max);
   if (const auto value = map.find("alone")) rates.alone = value->number(1, 100);
   if (const auto value = map.find("backward")) rates.backward = value->number(min_fraction, 10);
   map.finish();

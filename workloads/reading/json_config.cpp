@@ -155,11 +155,11 @@ const json& JsonConfig::field(const std::string& key) const {
 }
 
 std::int64_t JsonConfig::count(const std::string& key) const {
-  constexpr std::int64_t most = std::int64_t{1} << 24;
+  constexpr std::int64_t max = std::int64_t{1} << 24;
   const json& value = field(key);
   const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
-                    value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
-  if (!fits) throw error(key, fmt::format("expected a whole number from 1 to {}, found {}", most, shown(value)));
+                    value.get<std::uint64_t>() <= static_cast<std::uint64_t>(max);
+  if (!fits) throw error(key, fmt::format("expected a whole number from 1 to {}, found {}", max, shown(value)));
   return value.get<std::int64_t>();
 }
 
@@ -167,17 +167,17 @@ std::int64_t JsonConfig::count_or(const std::string& key, std::int64_t otherwise
   return has(key) ? count(key) : otherwise;
 }
 
-std::int64_t JsonConfig::whole(const std::string& key, std::int64_t least, std::int64_t most) const {
-  const double value = number(key, static_cast<double>(least), static_cast<double>(most));
+std::int64_t JsonConfig::whole(const std::string& key, std::int64_t min, std::int64_t max) const {
+  const double value = number(key, static_cast<double>(min), static_cast<double>(max));
   if (value != std::floor(value))
-    throw error(key, fmt::format("expected a whole number from {} to {}, found {}", least, most, shown(field(key))));
+    throw error(key, fmt::format("expected a whole number from {} to {}, found {}", min, max, shown(field(key))));
   return static_cast<std::int64_t>(value);
 }
 
-double JsonConfig::number(const std::string& key, double least, double most) const {
+double JsonConfig::number(const std::string& key, double min, double max) const {
   const json& value = field(key);
-  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    throw error(key, fmt::format("expected a number from {} to {}, found {}", least, most, shown(value)));
+  if (!value.is_number() || !(value.get<double>() >= min && value.get<double>() <= max))
+    throw error(key, fmt::format("expected a number from {} to {}, found {}", min, max, shown(value)));
   return value.get<double>();
 }
 
@@ -205,12 +205,12 @@ const json* JsonConfig::list(const std::string& key) const {
 }
 
 std::vector<std::int64_t> JsonConfig::counts(const std::string& key) const {
-  constexpr std::uint64_t most = std::uint64_t{1} << 24;
+  constexpr std::uint64_t max = std::uint64_t{1} << 24;
   std::vector<std::int64_t> counts;
   if (const json* values = list(key))
     for (const json& value : *values) {
-      if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
-        throw error(key, fmt::format("expected whole numbers from 0 to {}, found {}", most, shown(value)));
+      if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max)
+        throw error(key, fmt::format("expected whole numbers from 0 to {}, found {}", max, shown(value)));
       counts.push_back(value.get<std::int64_t>());
     }
   return counts;

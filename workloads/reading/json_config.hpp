@@ -34,8 +34,8 @@ class JsonConfig {
   std::int64_t count(const std::string& key) const;
   std::int64_t count_or(const std::string& key, std::int64_t otherwise) const;
   /// A whole number; 5e8 is one.
-  std::int64_t whole(const std::string& key, std::int64_t least, std::int64_t most) const;
-  double number(const std::string& key, double least, double most) const;
+  std::int64_t whole(const std::string& key, std::int64_t min, std::int64_t max) const;
+  double number(const std::string& key, double min, double max) const;
   bool boolean_or(const std::string& key, bool otherwise) const;
   std::string text(const std::string& key) const;
   std::string text_or(const std::string& key, const std::string& otherwise) const;

@@ -259,8 +259,8 @@ WorkloadEstimate estimate_call(const CollectiveCall& whole) {
     estimate.messages = all_of(messages_of(call, sender) * (chain ? n - 1 : n));
     return estimate;
   }
-  constexpr std::uint32_t most = 16;
-  const std::uint32_t every = std::max(1U, n / most);
+  constexpr std::uint32_t max = 16;
+  const std::uint32_t every = std::max(1U, n / max);
   std::uint64_t asked = 0;
   for (std::uint32_t index = 0; index < n; index += every, ++asked) estimate.messages += messages_of(call, index);
   estimate.messages = all_of(estimate.messages * n / asked);
@@ -274,8 +274,8 @@ Bytes read_size(const Spec& spec, CollectiveKind kind) {
 }
 
 Bytes saturated(unsigned __int128 bytes) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  return Bytes(bytes > static_cast<unsigned __int128>(most) ? most : static_cast<std::int64_t>(bytes));
+  constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  return Bytes(bytes > static_cast<unsigned __int128>(max) ? max : static_cast<std::int64_t>(bytes));
 }
 
 std::string grouped(std::int64_t value) {

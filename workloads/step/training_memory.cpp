@@ -157,7 +157,7 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
                            const std::vector<ChunkBytes>& chunks) {
   std::vector<std::int64_t> held(chunks.size());
   std::vector<std::uint32_t> ended;
-  ChunkBytes most;
+  ChunkBytes max;
   const auto slots = schedule.slots(shape, pipeline_rank);
   for (PipelineSlot slot; slots->next(slot);) {
     if (slot.pass == PipelineSlot::Pass::forward) ++held[slot.chunk];
@@ -168,12 +168,12 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
       now.blocks += chunks[c].blocks * real(held[c]);
       now.ends += chunks[c].ends * real(held[c]);
     }
-    if (now.sum() > most.sum()) most = now;
+    if (now.sum() > max.sum()) max = now;
     if (slot.with_next) continue;
     for (const std::uint32_t chunk : ended) --held[chunk];
     ended.clear();
   }
-  return most;
+  return max;
 }
 
 /// Parameters of blocks as GEMMs of fp8 read them: quantised once a step, and kept along both dimensions, because
@@ -263,9 +263,9 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   memory.optimizer = state(
       adam_kept(element_bytes(d.parameter_precision), element_bytes(d.moment_precision)) + (d.gradient_copies ? 4 : 0),
       Sharding::optimizer);
-  const ChunkBytes most = max_activations(schedule, shape, pipeline_rank, chunks);
-  memory.activations = std::llround(most.blocks);
-  memory.ends = std::llround(most.ends);
+  const ChunkBytes max = max_activations(schedule, shape, pipeline_rank, chunks);
+  memory.activations = std::llround(max.blocks);
+  memory.ends = std::llround(max.ends);
   if (d.recompute == Recompute::full || d.recompute_modules.any()) {
     double again = 0;  // of one block at a time
     for (const BlockShape& block : d.model.shapes) again = std::max(again, bytes_again(setup, block));

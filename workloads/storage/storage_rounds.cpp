@@ -85,9 +85,9 @@ std::vector<Operation> target_round(const StoragePlan& plan, std::uint32_t targe
   std::vector<std::uint64_t> requests;
   for (std::uint32_t i = 0; plan.reads && i < clients; ++i)
     requests.push_back(round.transfer(recv, plan.client_of(target, i), StoragePlan::word, tag + 1, "request", {}));
-  std::uint64_t most = 0;
-  for (std::uint32_t i = 0; i < clients; ++i) most = std::max(most, plan.pieces(plan.client_of(target, i)));
-  for (std::uint64_t p = 0; p < most; ++p) {
+  std::uint64_t max = 0;
+  for (std::uint32_t i = 0; i < clients; ++i) max = std::max(max, plan.pieces(plan.client_of(target, i)));
+  for (std::uint64_t p = 0; p < max; ++p) {
     for (std::uint32_t i = 0; i < clients; ++i) {
       const std::uint32_t client = plan.client_of(target, i);
       const std::uint64_t pieces = plan.pieces(client);

@@ -80,9 +80,9 @@ class CheckpointTargetProgram final : public TargetProgram {
 /// `otherwise`: targets if their number is not given, on storage hosts of the machine; 0: there are none.
 void read_targets(const Spec& map, StorageTargets& targets, const WorkloadContext& context, std::uint32_t otherwise) {
   const auto storage = static_cast<std::uint32_t>(context.storage.size());
-  const auto most = static_cast<std::int64_t>(storage > 0 ? storage : std::max(1U, context.hosts - 1));
+  const auto max = static_cast<std::int64_t>(storage > 0 ? storage : std::max(1U, context.hosts - 1));
   const auto given = otherwise > 0 ? map.find("targets") : map.at("targets");
-  targets.count = given ? static_cast<std::uint32_t>(given->integer(1, most)) : otherwise;
+  targets.count = given ? static_cast<std::uint32_t>(given->integer(1, max)) : otherwise;
   if (const auto piece = map.find("piece")) {
     targets.piece = piece->bytes();
     if (targets.piece == Bytes(0)) throw piece->error("found 0 B; expected at least 1 B");
@@ -219,9 +219,9 @@ std::uint64_t StorageUse::messages_of_round() const {
 }
 
 std::uint64_t StorageUse::max_pieces() const {
-  std::uint64_t most = 0;
-  for (std::uint32_t c = 0; c < plan_.clients; ++c) most = std::max(most, plan_.pieces(c));
-  return most;
+  std::uint64_t max = 0;
+  for (std::uint32_t c = 0; c < plan_.clients; ++c) max = std::max(max, plan_.pieces(c));
+  return max;
 }
 
 // A late client must not delay the pieces of others, in as many rounds as may be in progress.

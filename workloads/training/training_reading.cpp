@@ -43,8 +43,8 @@ class Fields {
     if (value) description_.where[field == nullptr ? key : field] = value->where();
     return value;
   }
-  void count(const char* key, std::int64_t& field, std::int64_t least = 1, std::int64_t most = max_ranks) {
-    if (const auto value = find(key)) field = value->integer(least, most);
+  void count(const char* key, std::int64_t& field, std::int64_t min = 1, std::int64_t max = max_ranks) {
+    if (const auto value = find(key)) field = value->integer(min, max);
   }
   void flag(const char* key, bool& field) {
     if (const auto value = find(key)) field = value->boolean();

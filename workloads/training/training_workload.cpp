@@ -78,10 +78,10 @@ void TrainingWorkload::count_calls() {
     }
   }
   make_outline();
-  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (calls_per_step_ > 0 && outline_.complete() > most / calls_per_step_)
+  constexpr std::uint64_t max = std::numeric_limits<std::uint32_t>::max() - 1;
+  if (calls_per_step_ > 0 && outline_.complete() > max / calls_per_step_)
     throw InputError(job_.where, fmt::format("{} steps of {} collective calls are more than {}; simulate fewer steps",
-                                             outline_.complete(), calls_per_step_, most));
+                                             outline_.complete(), calls_per_step_, max));
 }
 
 // Training waits for a checkpoint until it is stored, or for its copy over the host's link only.

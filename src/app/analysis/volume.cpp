@@ -75,7 +75,7 @@ struct Representative {
 
 std::vector<Representative> representatives(const Workload& workload) {
   constexpr std::uint32_t few = 1024;  // ranks that are all visited
-  constexpr std::uint32_t most = 256;  // of larger jobs, unless they have more kinds
+  constexpr std::uint32_t max = 256;   // of larger jobs, unless they have more kinds
   std::vector<Representative> chosen;
   const std::uint32_t ranks = workload.ranks(), kinds = workload.kind_count();
   if (ranks <= few || kinds == ranks) {
@@ -84,7 +84,7 @@ std::vector<Representative> representatives(const Workload& workload) {
   }
   std::vector<std::vector<std::uint32_t>> of_kind(kinds);
   for (std::uint32_t r = 0; r < ranks; ++r) of_kind[workload.kind_of(Rank(r))].push_back(r);
-  const std::size_t of_each = std::max(1U, most / kinds);
+  const std::size_t of_each = std::max(1U, max / kinds);
   for (const auto& all : of_kind) {
     const std::size_t some = std::min(of_each, all.size());
     for (std::size_t i = 0; i < some; ++i)

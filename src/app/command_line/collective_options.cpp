@@ -86,10 +86,10 @@ class Values {
   explicit Values(const po::variables_map& values) : values_(values) {}
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   std::string text(const std::string& name) const { return values_[name].as<std::string>(); }
-  std::uint32_t count(const std::string& name, std::uint32_t otherwise, std::int64_t least = 1) const {
+  std::uint32_t count(const std::string& name, std::uint32_t otherwise, std::int64_t min = 1) const {
     if (!has(name)) return otherwise;
     return static_cast<std::uint32_t>(
-        spec(name).at("--" + name).integer(least, std::numeric_limits<std::int32_t>::max()));
+        spec(name).at("--" + name).integer(min, std::numeric_limits<std::int32_t>::max()));
   }
   Spec spec(const std::string& name) const {
     return Spec::parse("{--" + name + ": " + text(name) + "}", "command line");

@@ -96,14 +96,14 @@ void show_text(const Tool& tool) {
 
 struct CheckReport {
   CollectiveReplay replay;
-  Bytes least;
+  Bytes min;
   Bytes between_servers;
 };
 
 CheckReport check(const Tool& tool) {
   CheckReport report;
   report.replay = replay(tool.algorithm, tool.call, std::uint64_t{1} << 40);
-  report.least = min_bytes_sent(tool.call);
+  report.min = min_bytes_sent(tool.call);
   for (const Bytes bytes : report.replay.sent_between_servers) report.between_servers += bytes;
   return report;
 }
@@ -112,7 +112,7 @@ Json check_json(const Tool& tool, const CheckReport& report) {
   Json json = {{"right", report.replay.violations.empty()},    {"violations", report.replay.violations},
                {"credits", tool.algorithm.credits(tool.call)}, {"steps", report.replay.steps},
                {"messages", report.replay.messages},           {"bytes_sent", report.replay.total_sent().count()},
-               {"min_bytes_sent", report.least.count()}};
+               {"min_bytes_sent", report.min.count()}};
   if (tool.call.tuning.ranks_per_server != 0) {
     json["bytes_between_servers"] = report.between_servers.count();
     json["bytes_inside_servers"] = (report.replay.total_sent() - report.between_servers).count();
@@ -130,7 +130,7 @@ void check_text(const Tool& tool, const CheckReport& report) {
       "no deadlock: all {} steps end with {} credits per connection\n"
       "bytes sent: {} in {} messages; no algorithm can do with less than {} without help of the network\n",
       report.replay.steps, tool.algorithm.credits(tool.call), report.replay.total_sent().count(),
-      report.replay.messages, report.least.count());
+      report.replay.messages, report.min.count());
   if (tool.call.tuning.ranks_per_server != 0)
     std::cout << fmt::format("bytes inside servers: {}, between servers: {}\n",
                              (report.replay.total_sent() - report.between_servers).count(),
@@ -145,11 +145,11 @@ CollectiveCost cost_of(const Tool& tool, Picture* picture) {
 }
 
 Json cost_json(const Tool& tool, const CollectiveCost& cost) {
-  const auto [least, most] = std::minmax_element(cost.sent.begin(), cost.sent.end());
+  const auto [min, max] = std::minmax_element(cost.sent.begin(), cost.sent.end());
   return {{"rounds", cost.rounds},
           {"messages", cost.messages},
-          {"min_bytes_sent_by_a_rank", least->count()},
-          {"max_bytes_sent_by_a_rank", most->count()},
+          {"min_bytes_sent_by_a_rank", min->count()},
+          {"max_bytes_sent_by_a_rank", max->count()},
           {"latency_ps", tool.options.latency.ps()},
           {"rate_bps", tool.options.rate.bps()},
           {"time_ps", cost.time.ps()},
@@ -157,11 +157,11 @@ Json cost_json(const Tool& tool, const CollectiveCost& cost) {
 }
 
 void cost_text(const Tool& tool, const CollectiveCost& cost) {
-  const auto [least, most] = std::minmax_element(cost.sent.begin(), cost.sent.end());
+  const auto [min, max] = std::minmax_element(cost.sent.begin(), cost.sent.end());
   std::cout << fmt::format(
       "rounds: {}\nbytes sent per rank: {} to {}, in {} messages of all ranks\n"
       "alpha-beta time: {} (alpha {}, 1/beta {})\n",
-      cost.rounds, least->count(), most->count(), cost.messages,
+      cost.rounds, min->count(), max->count(), cost.messages,
       cost.finished ? to_text(cost.time) : std::string("never ends"), to_text(tool.options.latency),
       to_text(tool.options.rate));
 }

@@ -26,8 +26,8 @@ std::string size_columns(const PerfOptions& options, const PerfRow& row) {
 std::string choice_of(const PerfRow& row) { return fmt::format("{} {} {}", row.algorithm, row.protocol, row.channels); }
 
 /// Columns of --range, or nothing.
-std::string range_columns(const PerfReport& report, const std::string& least, const std::string& most) {
-  return report.options->range ? fmt::format(" {:>8} {:>8}", least, most) : "";
+std::string range_columns(const PerfReport& report, const std::string& min, const std::string& max) {
+  return report.options->range ? fmt::format(" {:>8} {:>8}", min, max) : "";
 }
 std::string range_columns(const PerfReport& report, const PerfRow& row) {
   return range_columns(report, time_text(row.min_us), time_text(row.max_us));

@@ -82,9 +82,9 @@ PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, 
 
 // Prints which operations wait, and for what. Process by process, so that lines are in rank order and few.
 void report_unfinished(Simulation& simulation, const Experiment& experiment) {
-  constexpr std::size_t most = 12;
+  constexpr std::size_t max = 12;
   std::string text;
-  for (const std::string& line : simulation.runtime().waiting(most)) text += "  " + line + "\n";
+  for (const std::string& line : simulation.runtime().waiting(max)) text += "  " + line + "\n";
   ProcessGroup& group = simulation.group();
   const auto all = gather_text(group, text);
   const auto waits = gather_text(group, to_lines(simulation.runtime().waits()));
@@ -94,7 +94,7 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
       experiment.path);
   std::size_t shown = 0;
   for (const std::string& part : all) {
-    for (std::size_t at = 0; at < part.size() && shown < most; ++shown) {
+    for (std::size_t at = 0; at < part.size() && shown < max; ++shown) {
       const auto end = part.find('\n', at);
       std::cerr << part.substr(at, end - at) << '\n';
       at = end + 1;
@@ -110,12 +110,12 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
 
 // Where congestion was worst, for a first look.
 std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
-  constexpr std::size_t most = 3;
+  constexpr std::size_t max = 3;
   const ClusterGraph& graph = experiment.topology->graph;
   const double time = std::max(1.0, static_cast<double>(facts.simulated.ps()));
   std::vector<HotLinkLine> lines;
   if (!simulation.has_fabric()) return lines;  // nothing waits inside the ideal network
-  for (const HotLink& hot : simulation.fabric().results().hot_links(simulation.group(), most, facts.simulated)) {
+  for (const HotLink& hot : simulation.fabric().results().hot_links(simulation.group(), max, facts.simulated)) {
     const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
     const unsigned way = hot.directed_link % 2;
     lines.push_back({graph.name(link.ends[way]), graph.name(link.ends[1 - way]),

@@ -23,13 +23,13 @@ namespace {
 
 /// The ranks to show: the requested ones, else the first of each kind if they are few.
 std::vector<std::uint32_t> shown_ranks(const CommandLine& line, const Workload& workload) {
-  constexpr std::uint32_t most = 64;
+  constexpr std::uint32_t max = 64;
   std::vector<std::uint32_t> ranks = line.ranks;
   for (const std::uint32_t rank : ranks)
     if (rank >= workload.ranks())
       refuse(fmt::format("--ranks found {}; ranks 0 to {} are there", rank, workload.ranks() - 1));
   if (ranks.empty())
-    for (std::uint32_t k = 0; k < std::min(most, workload.kind_count()); ++k)
+    for (std::uint32_t k = 0; k < std::min(max, workload.kind_count()); ++k)
       ranks.push_back(workload.first_of_kind(k).value());
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -39,8 +39,8 @@ std::vector<std::uint32_t> shown_ranks(const CommandLine& line, const Workload& 
 /// The requested ranks; else all if they are few, or those that represent all.
 std::vector<std::uint32_t> ranks_of_timeline(const CommandLine& line, const IdealSchedule& schedule,
                                              const WorkloadSummary& summary) {
-  constexpr std::uint32_t most = 64;
-  if (!line.ranks.empty() || !schedule.all_ranks || schedule.ranks.size() > most) return summary.ranks;
+  constexpr std::uint32_t max = 64;
+  if (!line.ranks.empty() || !schedule.all_ranks || schedule.ranks.size() > max) return summary.ranks;
   std::vector<std::uint32_t> ranks;
   for (const ScheduledRank& rank : schedule.ranks) ranks.push_back(rank.rank);
   return ranks;

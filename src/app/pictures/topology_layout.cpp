@@ -129,15 +129,15 @@ Layout straight_line(const ClusterGraph& graph) {
 }
 
 void scale_to_unit(std::vector<Point>& points) {
-  Point least = points.front();
-  Point most = points.front();
+  Point min = points.front();
+  Point max = points.front();
   for (const Point& point : points) {
-    least = {std::min(least.x, point.x), std::min(least.y, point.y)};
-    most = {std::max(most.x, point.x), std::max(most.y, point.y)};
+    min = {std::min(min.x, point.x), std::min(min.y, point.y)};
+    max = {std::max(max.x, point.x), std::max(max.y, point.y)};
   }
-  const double size = std::max({most.x - least.x, most.y - least.y, 1e-9});
+  const double size = std::max({max.x - min.x, max.y - min.y, 1e-9});
   for (Point& point : points)
-    point = {(point.x - least.x + (size - (most.x - least.x)) / 2) / size, (point.y - least.y) / size};
+    point = {(point.x - min.x + (size - (max.x - min.x)) / 2) / size, (point.y - min.y) / size};
 }
 
 Layout unscaled(const Topology& topology) {

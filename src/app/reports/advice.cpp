@@ -25,10 +25,10 @@ std::string needless_repeats(const Experiment& experiment, const CongestionTotal
                                             : "selective_repeat");
   const std::string why = fmt::format("{}: packets of a connection overtook each other", what);
   if (!rules.keeps_gaps()) return why + "; set network.recovery: selective_repeat, which keeps what comes early";
-  constexpr std::uint32_t most = 32'767;
-  if (rules.reordering == most) return why + "; set a smaller network.window";
+  constexpr std::uint32_t max = 32'767;
+  if (rules.reordering == max) return why + "; set a smaller network.window";
   return fmt::format("{} by more than {} packets; set network.selective_repeat.reordering: {}", why, rules.reordering,
-                     std::min(most, 8 * std::max<std::uint32_t>(rules.reordering, 16)));
+                     std::min(max, 8 * std::max<std::uint32_t>(rules.reordering, 16)));
 }
 
 // All processes stop for each portion, for milliseconds.

@@ -49,7 +49,7 @@ std::string congestion_text(const CongestionTotals& totals) {
 // One line for equal calls, so that a training step with hundreds of buckets stays readable; the calls with the most
 // time are first.
 std::string collective_lines(const Summary& summary) {
-  constexpr std::size_t most = 32;
+  constexpr std::size_t max = 32;
   if (summary.call_groups.empty()) return "";
   std::vector<std::pair<CallGroupKey, CallGroup>> rows(summary.call_groups.begin(), summary.call_groups.end());
   std::stable_sort(rows.begin(), rows.end(),
@@ -58,7 +58,7 @@ std::string collective_lines(const Summary& summary) {
                                  "collective", "algorithm", "ranks", "count", "size", "stride", "min time", "mean time",
                                  "max time", "own, mean", "busbw");
   const auto time = [](double ps) { return readable(Time::from_ps(static_cast<std::int64_t>(ps))); };
-  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, rows.size()); ++i) {
     const auto& [key, group] = rows[i];
     text +=
         fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>6} {:>12} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", key.kind,
@@ -67,9 +67,9 @@ std::string collective_lines(const Summary& summary) {
                     time(group.mean(group.total)), readable(Time::from_ps(group.max)), time(group.mean(group.own)),
                     group.mean(group.bus_bandwidth));
   }
-  if (rows.size() > most)
+  if (rows.size() > max)
     text +=
-        fmt::format("  (the {} of {} kinds of calls that took most time; --summary json has all)\n", most, rows.size());
+        fmt::format("  (the {} of {} kinds of calls that took most time; --summary json has all)\n", max, rows.size());
   return text;
 }
 
@@ -135,18 +135,18 @@ nlohmann::ordered_json transfer_json(const TransferRecord& row) {
 
 std::string transfer_lines(const std::vector<TransferRecord>& rows) {
   if (rows.empty()) return "";
-  constexpr std::size_t most = 16;
+  constexpr std::size_t max = 16;
   std::string text = fmt::format("\n  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}\n", "transfer", "from",
                                  "to", "start", "last byte", "delivered", "sent again", "goodput");
-  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(max, rows.size()); ++i) {
     const TransferRecord& row = rows[i];
     text += fmt::format("  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}{}\n", row.name, row.source,
                         row.destination, readable(Time::from_ps(row.start)), readable(Time::from_ps(row.last)),
                         in_unit(static_cast<double>(row.bytes), "B"), in_unit(static_cast<double>(row.repeated), "B"),
                         in_unit(row.goodput(), "bit/s"), row.size < 0 || row.complete() ? "" : "  incomplete");
   }
-  if (rows.size() > most)
-    text += fmt::format("  (the first {} of {} transfers; all are in the file)\n", most, rows.size());
+  if (rows.size() > max)
+    text += fmt::format("  (the first {} of {} transfers; all are in the file)\n", max, rows.size());
   return text;
 }
 

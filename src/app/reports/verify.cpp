@@ -44,12 +44,12 @@ std::uint64_t simulate_reference(const Experiment& experiment, const std::string
 
 void verify_against_reference(const Experiment& experiment, const std::string& output, std::uint64_t fingerprint,
                               ProcessGroup& group) {
-  constexpr std::size_t most = 8;
+  constexpr std::size_t max = 8;
   prepare(group, [&] {
     if (group.rank() != 0) return;
     const std::string reference = output + ".reference";
     const std::uint64_t expected = simulate_reference(experiment, reference);
-    std::vector<std::string> differences = compare_result_files(output, reference, most);
+    std::vector<std::string> differences = compare_result_files(output, reference, max);
     if (differences.empty() && fingerprint != expected)
       differences.push_back(fmt::format("fingerprint: {:016x} and {:016x}", fingerprint, expected));
     if (differences.empty()) {

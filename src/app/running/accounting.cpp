@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr double most = 1e30;
+constexpr double max = 1e30;
 
 std::vector<std::string> keys_of(const Spec& map) {
   std::vector<std::string> names;
@@ -23,10 +23,10 @@ bool begins_with_letter(const std::string& text) {
 /// A number, or {low, mid, high}.
 void check_figure(const Spec& value) {
   if (!value.is_map()) {
-    static_cast<void>(value.number(0, most));
+    static_cast<void>(value.number(0, max));
     return;
   }
-  for (const char* estimate : {"low", "mid", "high"}) static_cast<void>(value.at(estimate).number(0, most));
+  for (const char* estimate : {"low", "mid", "high"}) static_cast<void>(value.at(estimate).number(0, max));
   value.finish();
 }
 
@@ -35,7 +35,7 @@ void check_intensity(const Spec& value, const Spec& regions) {
   if (value.is_sequence()) {
     if (value.size() != 24)
       throw value.error(fmt::format("found {} numbers; expected one for each of the 24 hours of a day", value.size()));
-    for (const Spec& hour : value.items()) static_cast<void>(hour.number(0, most));
+    for (const Spec& hour : value.items()) static_cast<void>(hour.number(0, max));
   } else if (value.is_scalar() && begins_with_letter(value.text())) {
     static_cast<void>(value.one_of(keys_of(regions)));
   } else {
@@ -45,7 +45,7 @@ void check_intensity(const Spec& value, const Spec& regions) {
 
 void check_numbers(const Spec& spec, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
-    if (const auto value = spec.find(key)) static_cast<void>(value->number(0, most));
+    if (const auto value = spec.find(key)) static_cast<void>(value->number(0, max));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void check_accounting(const Spec& spec) {
   if (const auto value = spec.find("start_hour")) static_cast<void>(value->number(0, 24));
   check_numbers(spec, {"training_tokens", "training_steps", "tokens_per_step", "flop_per_step"});
   if (const auto lengths = spec.find("cable_lengths"))
-    for (const auto& [link_class, metres] : lengths->entries()) static_cast<void>(metres.number(0, most));
+    for (const auto& [link_class, metres] : lengths->entries()) static_cast<void>(metres.number(0, max));
   spec.finish();
 }
 

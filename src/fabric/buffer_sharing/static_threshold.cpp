@@ -12,14 +12,14 @@ namespace {
 class StaticThreshold final : public BufferSharing {
  public:
   void configure(const Spec& buffer) override {
-    constexpr Bytes most = Bytes(std::int64_t{1} << 50);
+    constexpr Bytes max = Bytes(std::int64_t{1} << 50);
     const Spec value = buffer.at("threshold");
     if (buffer.has("alpha"))
       throw value.error("found beside alpha; a queue's limit is either a number of bytes or alpha");
     threshold_ = value.bytes();
-    if (threshold_ < Bytes() || threshold_ > most)
+    if (threshold_ < Bytes() || threshold_ > max)
       throw value.error(fmt::format("found {}; expected a threshold of {} to {}", to_text(threshold_), to_text(Bytes()),
-                                    to_text(most)));
+                                    to_text(max)));
   }
   Bytes limit(const BufferUse&) const override { return threshold_; }
   std::string remedy(const MissingRoom& missing) const override {

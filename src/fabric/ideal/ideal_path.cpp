@@ -159,15 +159,15 @@ Time ideal_lookahead(const Topology& topology, const IdealPaths& paths,
       queue.emplace(there, process, next);
     }
   }
-  Time least = never;
+  Time min = never;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     const std::uint32_t a = link.ends[0].value();
     const std::uint32_t b = link.ends[1].value();
     if (owner[a] == owner[b] || distance[a] == never || distance[b] == never) continue;
-    least = std::min(least, distance[a] + distance[b] + length(link.ends[0], link.ends[1], LinkId(l)));
+    min = std::min(min, distance[a] + distance[b] + length(link.ends[0], link.ends[1], LinkId(l)));
   }
-  return least;
+  return min;
 }
 
 }  // namespace weft

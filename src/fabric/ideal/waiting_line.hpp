@@ -13,7 +13,7 @@ namespace weft {
 /// Gives each message the first free time of a port, in the order of requests: a message with work w that arrives at
 /// `a` at the earliest takes w of what is free from then on, also between others, as a server does that never waits
 /// while there is work. So a message that has taken long to arrive is not served after others that have overtaken it as
-/// if it arrived with them. Of the times between others the latest `most` are remembered; older ones count as taken.
+/// if it arrived with them. Of the times between others the latest `max` are remembered; older ones count as taken.
 class WaitingLine {
  public:
   /// When the work is done.
@@ -49,10 +49,10 @@ class WaitingLine {
     Time begin;
     Time end;
   };
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t max = 8;
 
   void insert(std::size_t at, const Gap& gap) {
-    if (count_ == most) {
+    if (count_ == max) {
       if (at == 0) return;
       remove(0);
       --at;
@@ -71,7 +71,7 @@ class WaitingLine {
 
   Time free_;
   std::size_t count_ = 0;
-  std::array<Gap, most> gaps_;  // disjoint, in order
+  std::array<Gap, max> gaps_;  // disjoint, in order
 };
 
 }  // namespace weft

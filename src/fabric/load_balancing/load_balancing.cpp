@@ -5,14 +5,14 @@ namespace weft {
 
 std::uint16_t SwitchPorts::least_loaded(std::span<const std::uint16_t> ports, const RouteRequest& flow,
                                         std::uint32_t psn, Time now) const {
-  Time least = Time::max();
-  for (const std::uint16_t port : ports) least = std::min(least, load(port, now));
+  Time min = Time::max();
+  for (const std::uint16_t port : ports) min = std::min(min, load(port, now));
   const std::uint32_t hash =
       ecmp_hash({flow.source, flow.destination, flow.queue_pair ^ (psn * 0x9e3779b9U)}, node_, seed_);
   const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(ports.size()));
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const std::uint16_t port = ports[(first + i) % ports.size()];
-    if (load(port, now) <= least + packet_time(port)) return port;
+    if (load(port, now) <= min + packet_time(port)) return port;
   }
   return ports[first];
 }

@@ -16,11 +16,11 @@ class RecycledEntropies final : public SenderBalancer {
     return entropy;
   }
   void acknowledged(std::uint8_t entropy, bool marked) override {
-    if (!marked && good_.size() < most) good_.push_back(entropy);
+    if (!marked && good_.size() < max) good_.push_back(entropy);
   }
 
  private:
-  static constexpr std::size_t most = 64;
+  static constexpr std::size_t max = 64;
   std::vector<std::uint8_t> good_;
 };
 

@@ -54,10 +54,10 @@ Time LinkTable::min_crossing(std::uint32_t directed_link, const LinkTimes& times
 }
 
 Time LinkTable::min_crossing() const {
-  Time least = Time::max();
+  Time min = Time::max();
   for (std::uint32_t link = 0; link < 2 * topology_.graph.link_count(); ++link)
-    least = std::min(least, min_crossing(link, times(link)));
-  return least;
+    min = std::min(min, min_crossing(link, times(link)));
+  return min;
 }
 
 /// A switch cannot begin to send through a port that is faster than the one through which the packet arrives: it would

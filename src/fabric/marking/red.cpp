@@ -31,10 +31,10 @@ class Red final : public MarkingDiscipline {
  public:
   void configure(const Spec& ecn) override {
     const auto queue = [](const Spec& value) {
-      constexpr Bytes most = Bytes(std::int64_t{1} << 50);
-      if (value.bytes() < Bytes() || value.bytes() > most)
+      constexpr Bytes max = Bytes(std::int64_t{1} << 50);
+      if (value.bytes() < Bytes() || value.bytes() > max)
         throw value.error(fmt::format("found {}; expected a queue of {} to {}", to_text(value.bytes()),
-                                      to_text(Bytes()), to_text(most)));
+                                      to_text(Bytes()), to_text(max)));
       return value.bytes();
     };
     if (const auto value = ecn.find("kmin")) min_ = queue(*value);

@@ -85,9 +85,9 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
     net_->links.set_port_times(port, times.rate);
   }
   model_->visit([&](auto& model) { model.settle_links_of(link.ends[direction]); });
-  const Time least = net_->links.min_crossing(directed_link, times);
-  shrink_epoch(least);
-  if (net_->cut.cuts(directed_link / 2)) lookahead_ = std::min(lookahead_, least);
+  const Time min = net_->links.min_crossing(directed_link, times);
+  shrink_epoch(min);
+  if (net_->cut.cuts(directed_link / 2)) lookahead_ = std::min(lookahead_, min);
   if (carries_frames()) lookahead_ = std::min(lookahead_, inner_epoch());
 }
 

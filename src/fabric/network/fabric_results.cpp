@@ -19,9 +19,9 @@ Bytes peak_bytes(const OutputPort& port, const EarlierRates& rates) {
   return std::max(now, rates.peak(port.directed_link));
 }
 
-/// The `most` of them for which packets have waited most. Links differ, so the order is complete.
-void keep_hottest(std::vector<HotLink>& links, std::size_t most) {
-  const std::size_t count = std::min(most, links.size());
+/// The `max` of them for which packets have waited most. Links differ, so the order is complete.
+void keep_hottest(std::vector<HotLink>& links, std::size_t max) {
+  const std::size_t count = std::min(max, links.size());
   std::partial_sort(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(count), links.end(),
                     [](const HotLink& a, const HotLink& b) {
                       return a.queue_byte_ps != b.queue_byte_ps ? a.queue_byte_ps > b.queue_byte_ps
@@ -81,7 +81,7 @@ void FabricResults::settle_waits(ProcessGroup& group, Time end) {
   }
 }
 
-std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t most, Time end) const {
+std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t max, Time end) const {
   std::vector<HotLink> links;
   for (const PortId p : net_.nodes.ports()) {
     const OutputPort& port = net_.outputs[p];
@@ -89,15 +89,15 @@ std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t m
     const Time busy = port.busy - std::max(Time(), port.free_at - end);
     links.push_back(
         {port.directed_link, p, busy, peak_bytes(port, net_.rates), static_cast<double>(port.waited), Bytes(-1)});
-    if (links.size() >= 4 * most + 64) keep_hottest(links, most);
+    if (links.size() >= 4 * max + 64) keep_hottest(links, max);
   }
-  keep_hottest(links, most);
+  keep_hottest(links, max);
   const auto fullest = [&](PortId port) {
     return model_->ask_queued([&](QueuedModel& model) { return model.results.p99_of_fullest_class(port, end); });
   };
   for (HotLink& link : links) link.p99_queue = fullest(std::exchange(link.port, PortId::none())).value_or(Bytes(-1));
   links = gather_rows(group, links);
-  keep_hottest(links, most);
+  keep_hottest(links, max);
   return links;
 }
 

@@ -35,8 +35,8 @@ class FabricResults {
   /// The run has ended at `end`: packets that had not begun to leave by then count as waiting until `end`. Once, before
   /// waits are read. Collective.
   void settle_waits(ProcessGroup& group, Time end);
-  /// The `most` links for which packets have waited most until `end`, over all processes; the same on each. Collective.
-  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most, Time end) const;
+  /// The `max` links for which packets have waited most until `end`, over all processes; the same on each. Collective.
+  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t max, Time end) const;
   /// Of queues in which something has waited, over the time until `end`; nothing without FabricProbes::queue_depths().
   std::vector<QueueDepth> queue_depths(Time end) const;
   /// Rows of /link_waits; nothing without FabricProbes::waits_by_job().

@@ -40,10 +40,10 @@ class ArrivalOrder {
     size_ = 0;
     runs_.clear();
   }
-  /// The arrivals of the next port follow, at most `most` of them, in their order: where they are to be written.
-  Arrival* begin_run(std::size_t most) {
+  /// The arrivals of the next port follow, at most `max` of them, in their order: where they are to be written.
+  Arrival* begin_run(std::size_t max) {
     runs_.push_back(static_cast<std::uint32_t>(size_));
-    if (size_ + most > arrivals_.size()) arrivals_.resize(2 * (size_ + most));
+    if (size_ + max > arrivals_.size()) arrivals_.resize(2 * (size_ + max));
     return arrivals_.data() + size_;
   }
   /// Behind the last one that was written.
@@ -127,14 +127,14 @@ class ArrivalOrder {
     const double scale = static_cast<double>(places - 1) / static_cast<double>((last - first).ps() + 1);
     if (place_of_.size() < size_) place_of_.resize(size_);  // what is made smaller has to be filled when it grows
     starts_.assign(places, 0);
-    std::uint32_t most = 0;
+    std::uint32_t max = 0;
     for (std::size_t i = 0; i < size_; ++i) {
       const auto place = static_cast<std::uint32_t>(
           static_cast<std::int64_t>(static_cast<double>((arrivals[i].time - first).ps()) * scale));
       place_of_[i] = place;
-      most = std::max(most, ++starts_[place]);
+      max = std::max(max, ++starts_[place]);
     }
-    if (most > max_in_place) return false;
+    if (max > max_in_place) return false;
     std::uint32_t sum = 0;
     for (std::uint32_t& start : starts_) sum += std::exchange(start, sum);
     ordered_.resize(arrivals_.size());

@@ -116,10 +116,10 @@ class NodeCalendar {
   }
   // The ring may hold epochs beyond its span: the base moves back when an earlier epoch is scheduled.
   std::uint64_t earliest_entry() const {
-    std::uint64_t least = far_.empty() ? none : far_.top().first;
+    std::uint64_t min = far_.empty() ? none : far_.top().first;
     for (const auto& bucket : near_)
-      for (const Entry& entry : bucket) least = entry.first < least ? entry.first : least;
-    return least;
+      for (const Entry& entry : bucket) min = entry.first < min ? entry.first : min;
+    return min;
   }
 
   std::vector<std::uint64_t> epoch_of_;  // [nodes]

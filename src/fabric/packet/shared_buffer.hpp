@@ -116,8 +116,8 @@ class SharedBuffer {
   bool may_resume(std::size_t queue) const {
     const Queue& q = queues_[queue];
     if (q.in_headroom > Bytes()) return false;
-    const Bytes most = threshold() - rules_.xon_offset;
-    return q.bytes == Bytes() || shared_part(q.bytes) <= std::max(most, Bytes());
+    const Bytes max = threshold() - rules_.xon_offset;
+    return q.bytes == Bytes() || shared_part(q.bytes) <= std::max(max, Bytes());
   }
   bool lossless(std::size_t queue) const { return queues_[queue].headroom > Bytes(); }
 

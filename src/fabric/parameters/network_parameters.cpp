@@ -14,11 +14,11 @@
 namespace weft {
 namespace {
 
-Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
+Bytes bytes_between(const Spec& spec, std::int64_t min, std::int64_t max) {
   const Bytes value = spec.bytes();
-  if (value.count() < least || value.count() > most)
-    throw spec.error("found " + to_text(value) + "; expected a size from " + to_text(Bytes(least)) + " to " +
-                     to_text(Bytes(most)));
+  if (value.count() < min || value.count() > max)
+    throw spec.error("found " + to_text(value) + "; expected a size from " + to_text(Bytes(min)) + " to " +
+                     to_text(Bytes(max)));
   return value;
 }
 
@@ -85,10 +85,10 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
 // than two packets so as not to end in between.
 void check_quanta(const Spec& pfc, const NetworkParameters& network) {
   const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
-  const std::int64_t least = (2 * longest.count() * 8 + 511) / 512;
-  if (network.fabric.pfc.quanta < least)
+  const std::int64_t min = (2 * longest.count() * 8 + 511) / 512;
+  if (network.fabric.pfc.quanta < min)
     throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; expected at least " +
-                                 std::to_string(least) + ", the time of two packets of " + to_text(longest));
+                                 std::to_string(min) + ", the time of two packets of " + to_text(longest));
 }
 
 void read_congestion_control(const Spec& network, NetworkParameters& result) {
@@ -159,15 +159,15 @@ bool NetworkParameters::buffered() const {
 }
 
 Bytes NetworkParameters::min_wire() const {
-  Bytes least = data_overhead();
-  if (acks) least = std::min(least, control_wire());
-  if (uses(fabric, FlowControl::pfc)) least = std::min(least, pause_wire);
+  Bytes min = data_overhead();
+  if (acks) min = std::min(min, control_wire());
+  if (uses(fabric, FlowControl::pfc)) min = std::min(min, pause_wire);
   // Beside pfc, links inside servers have credits.
-  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, grant_wire);
+  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) min = std::min(min, grant_wire);
   constexpr Bytes min_frame(64);  // IEEE 802.3 clause 3.2.8
-  if (frames) least = std::min(least, min_frame + wire_overhead);
-  if (fabric.cut_through) least = std::min(least, header);
-  return least;
+  if (frames) min = std::min(min, min_frame + wire_overhead);
+  if (fabric.cut_through) min = std::min(min, header);
+  return min;
 }
 
 Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload, bool with_answers) const {

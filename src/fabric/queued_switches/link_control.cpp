@@ -30,15 +30,15 @@ PortId LinkControl::filling_output(PortId in_port, LaneId in_lane, PortId out, B
   const QueuedState& state = q_.state;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
   PortId fullest = out;
-  Bytes most(-1);
+  Bytes max(-1);
   for (const PortId port : node.all_ports()) {
     Bytes bytes = port == out ? frame : Bytes();
     for (std::uint32_t rest = state.ports[port].occupied; rest != 0; rest &= rest - 1)
       state.queue_of(port, LaneId::first_of(rest)).queue.for_each([&](const QueuedPacket& waiting) {
         if (waiting.in_port == in_port && waiting.in_lane() == in_lane) bytes += waiting.frame_bytes();
       });
-    if (bytes <= most) continue;
-    most = bytes;
+    if (bytes <= max) continue;
+    max = bytes;
     fullest = port;
   }
   return fullest;

@@ -174,15 +174,15 @@ bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& a
   const QueuedState& state = q_.state;
   SharedBuffer* memory = state.ports[node.first_port].memory;
   if (memory == nullptr) return true;
-  const auto most = [&state](std::size_t packets) { return static_cast<std::int64_t>(packets) * state.largest_frame; };
-  if (memory->stays_small(most(arrivals.collected().size() + 1))) return true;
-  const Bytes limit = memory->limit_after(most(arrivals.collected().size()));
+  const auto max = [&state](std::size_t packets) { return static_cast<std::int64_t>(packets) * state.largest_frame; };
+  if (memory->stays_small(max(arrivals.collected().size() + 1))) return true;
+  const Bytes limit = memory->limit_after(max(arrivals.collected().size()));
   if (limit < Bytes()) return false;
   for (std::size_t r = 0; r < arrivals.runs(); ++r) {
     const std::span<const Arrival> run = arrivals.run(r);
     const std::uint32_t first_queue = state.ports[run.front().port].first_queue;
     for (LaneId lane; lane < state.plan.end(); ++lane)
-      if (!state.is_bypass(lane) && !memory->stays_within(first_queue + lane.value(), most(run.size() + 1), limit))
+      if (!state.is_bypass(lane) && !memory->stays_within(first_queue + lane.value(), max(run.size() + 1), limit))
         return false;
   }
   return true;

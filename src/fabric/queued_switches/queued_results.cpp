@@ -63,9 +63,9 @@ QueueDepth QueuedResults::queue_depth(PortId port, LaneId lane, Time end) const 
 
 std::optional<Bytes> QueuedResults::p99_of_fullest_class(PortId port, Time end) const {
   if (!keeps_depths()) return std::nullopt;
-  Bytes most;
-  for (LaneId lane; lane < q_.state.plan.end(); ++lane) most = std::max(most, queue_depth(port, lane, end).p99);
-  return most;
+  Bytes max;
+  for (LaneId lane; lane < q_.state.plan.end(); ++lane) max = std::max(max, queue_depth(port, lane, end).p99);
+  return max;
 }
 
 std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {

@@ -16,9 +16,9 @@ std::vector<std::uint32_t> ServerDesign::parts() const {
   for (bool changed = true; changed;) {
     changed = false;
     for (const Link& link : links) {
-      const std::uint32_t least = std::min(part[link.a], part[link.b]);
-      changed |= part[link.a] != least || part[link.b] != least;
-      part[link.a] = part[link.b] = least;
+      const std::uint32_t min = std::min(part[link.a], part[link.b]);
+      changed |= part[link.a] != min || part[link.b] != min;
+      part[link.a] = part[link.b] = min;
     }
   }
   return part;

@@ -19,11 +19,10 @@ Time read_link_delay(const Spec& value) {
 }
 
 LinkFraming read_link_framing(const Spec& map) {
-  const auto bytes = [&](const char* key, std::int64_t least) {
+  const auto bytes = [&](const char* key, std::int64_t min) {
     const Spec value = map.at(key);
     const std::int64_t found = value.bytes().count();
-    if (found < least || found > 4096)
-      throw value.error(fmt::format("found {} B; expected {} to 4096 B", found, least));
+    if (found < min || found > 4096) throw value.error(fmt::format("found {} B; expected {} to 4096 B", found, min));
     return static_cast<std::uint16_t>(found);
   };
   LinkFraming framing;
@@ -43,11 +42,11 @@ LinkSpec read_link(const Spec& map, const std::string& prefix, const LinkSpec& o
   return link;
 }
 
-std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t least, std::size_t most, std::uint32_t smallest,
+std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t min, std::size_t max, std::uint32_t smallest,
                                         std::uint32_t largest) {
   const auto items = value.items();
-  if (items.size() < least || items.size() > most) {
-    const std::string due = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+  if (items.size() < min || items.size() > max) {
+    const std::string due = min == max ? std::to_string(min) : fmt::format("{} to {}", min, max);
     throw value.error(fmt::format("found {} values; expected a list of {} whole numbers", items.size(), due));
   }
   std::vector<std::uint32_t> result;

@@ -31,8 +31,8 @@ LinkSpec read_link(const Spec& map);
 /// `<prefix>_rate` and `<prefix>_delay` of a map; each may be absent and is then that of `otherwise`.
 LinkSpec read_link(const Spec& map, const std::string& prefix, const LinkSpec& otherwise);
 
-/// A list of `least` to `most` whole numbers of `smallest` to `largest`. Throws InputError otherwise.
-std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t least, std::size_t most, std::uint32_t smallest,
+/// A list of `min` to `max` whole numbers of `smallest` to `largest`. Throws InputError otherwise.
+std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t min, std::size_t max, std::uint32_t smallest,
                                         std::uint32_t largest);
 /// One link for all of `count` dimensions or levels, or lists of as many: `<prefix>_rate` and `<prefix>_delay`. Those
 /// absent are as `otherwise` says; if that is absent too, it is an error.

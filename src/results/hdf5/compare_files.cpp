@@ -75,10 +75,10 @@ class Column {
   std::size_t width_;
 };
 
-/// Adds what differs, until there are `most`.
+/// Adds what differs, until there are `max`.
 class Comparison {
  public:
-  explicit Comparison(std::size_t most) : max_(most) {}
+  explicit Comparison(std::size_t max) : max_(max) {}
   std::vector<std::string> found;
 
   void tables_of(hid_t a, hid_t b) {
@@ -129,11 +129,11 @@ class Comparison {
 
 }  // namespace
 
-std::vector<std::string> compare_result_files(const std::string& first, const std::string& second, std::size_t most) {
+std::vector<std::string> compare_result_files(const std::string& first, const std::string& second, std::size_t max) {
   hdf5::silence_error_stack();
   const hdf5::Handle a = open_file(first);
   const hdf5::Handle b = open_file(second);
-  Comparison comparison(most);
+  Comparison comparison(max);
   comparison.tables_of(a.get(), b.get());
   return comparison.found;
 }

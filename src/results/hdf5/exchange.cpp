@@ -21,34 +21,34 @@ std::vector<int> starts_of(const std::vector<int>& counts) {
 }
 
 void expect_countable(MPI_Comm comm, std::uint64_t rows) {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  constexpr auto max = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
   collectively(comm, [&] {
-    if (rows > most)
+    if (rows > max)
       throw EnvironmentError(
-          fmt::format("{} result rows on one MPI rank, at most {} fit: use more MPI ranks", rows, most));
+          fmt::format("{} result rows on one MPI rank, at most {} fit: use more MPI ranks", rows, max));
   });
 }
 
 /// Owner of a key's first word: equal parts of the range from the least to the largest. `words` = their number.
 struct Blocks {
-  std::uint64_t least;
+  std::uint64_t min;
   unsigned __int128 words;
   unsigned __int128 processes;
-  std::size_t owner(std::uint64_t word) const { return static_cast<std::size_t>((word - least) * processes / words); }
+  std::size_t owner(std::uint64_t word) const { return static_cast<std::size_t>((word - min) * processes / words); }
 };
 
 Blocks agree_on_blocks(MPI_Comm comm, const PackedRows& rows, int processes) {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t min = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t largest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::uint64_t word = key_of(rows.row(i)).first;
-    least = std::min(least, word);
+    min = std::min(min, word);
     largest = std::max(largest, word);
   }
-  MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, comm);
+  MPI_Allreduce(MPI_IN_PLACE, &min, 1, MPI_UINT64_T, MPI_MIN, comm);
   MPI_Allreduce(MPI_IN_PLACE, &largest, 1, MPI_UINT64_T, MPI_MAX, comm);
-  const auto words = static_cast<unsigned __int128>(largest) + 1 - least;  // of no use if there are no rows
-  return {least, words, static_cast<unsigned __int128>(processes)};
+  const auto words = static_cast<unsigned __int128>(largest) + 1 - min;  // of no use if there are no rows
+  return {min, words, static_cast<unsigned __int128>(processes)};
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool fina
     if (!final)
       hdf5::check(H5Pset_chunk(properties.get(), 1, &rows_per_chunk), "cannot choose the layout of a data set");
     const hsize_t extent = rows;
-    const hsize_t most = final ? rows : H5S_UNLIMITED;
-    const hdf5::Handle space(H5Screate_simple(1, &extent, &most), H5Sclose, "cannot make a dataspace");
+    const hsize_t max = final ? rows : H5S_UNLIMITED;
+    const hdf5::Handle space(H5Screate_simple(1, &extent, &max), H5Sclose, "cannot make a dataspace");
     for (const ColumnInfo& column : open.info.columns) {
       const hdf5::Handle type = hdf5::file_type(column);
       hdf5::Handle& dataset =

@@ -10,9 +10,9 @@ std::string broadcast_from(MPI_Comm comm, int root, std::string text) {
   auto length = static_cast<unsigned long long>(text.size());
   MPI_Bcast(&length, 1, MPI_UNSIGNED_LONG_LONG, root, comm);
   text.resize(length);
-  constexpr unsigned long long most = 1U << 30;  // MPI counts are ints
-  for (unsigned long long done = 0; done < length; done += most)
-    MPI_Bcast(text.data() + done, static_cast<int>(std::min(most, length - done)), MPI_CHAR, root, comm);
+  constexpr unsigned long long max = 1U << 30;  // MPI counts are ints
+  for (unsigned long long done = 0; done < length; done += max)
+    MPI_Bcast(text.data() + done, static_cast<int>(std::min(max, length - done)), MPI_CHAR, root, comm);
   return text;
 }
 

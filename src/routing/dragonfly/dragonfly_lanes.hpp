@@ -128,8 +128,8 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const std::uint16_t long_way = towards_group(here, at, flow, detour);
     // Kim et al. 2008, section 4.2: minimal unless its queue times hops is longer. A minimal way has at most 3 hops and
     // a detour 5, less the local hop that a router with the global link saves.
-    const auto hops = [&](std::uint16_t port, int most) {
-      return port >= minimal_.shape().global_port(0) ? most - 1 : most;
+    const auto hops = [&](std::uint16_t port, int max) {
+      return port >= minimal_.shape().global_port(0) ? max - 1 : max;
     };
     const Bytes waits = queued[short_way] + reported(here, at, request, short_way, target);
     const Bytes detour_waits = queued[long_way] + reported(here, at, request, long_way, detour);

@@ -60,8 +60,8 @@ class RankExecutor {
   /// True if every operation was executed and no message is left over.
   bool finished() const;
   /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no
-  /// such message has come"), at most `most`.
-  std::vector<std::string> waiting(std::size_t most) const;
+  /// such message has come"), at most `max`.
+  std::vector<std::string> waiting(std::size_t max) const;
   /// The ranks for which its started operations wait: for data, a free slot, or a message.
   void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).

@@ -27,10 +27,10 @@ void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
   }
 }
 
-std::vector<std::string> RankExecutor::waiting(std::size_t most) const {
+std::vector<std::string> RankExecutor::waiting(std::size_t max) const {
   std::vector<std::string> lines;
   for (const auto& [id, live] : live_) {
-    if (lines.size() >= most) return lines;
+    if (lines.size() >= max) return lines;
     lines.push_back(describe(live));
   }
   if (lines.empty() && !finished())

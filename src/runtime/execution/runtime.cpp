@@ -110,11 +110,11 @@ std::uint64_t Runtime::unfinished() const {
   return count;
 }
 
-std::vector<std::string> Runtime::waiting(std::size_t most) const {
+std::vector<std::string> Runtime::waiting(std::size_t max) const {
   std::vector<std::string> lines;
   for (const auto& executor : executors_) {
-    if (lines.size() >= most) break;
-    for (auto& line : executor->waiting(most - lines.size())) lines.push_back(std::move(line));
+    if (lines.size() >= max) break;
+    for (auto& line : executor->waiting(max - lines.size())) lines.push_back(std::move(line));
   }
   return lines;
 }

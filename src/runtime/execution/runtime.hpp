@@ -35,8 +35,8 @@ class Runtime final : public HostClient {
   std::vector<RankTransfers> rank_transfers(Time end) const;  ///< in the same order
   /// Ranks of this process whose program is not done, without those of background jobs.
   std::uint64_t unfinished() const;
-  /// Descriptions of their waits, at most `most` lines, in rank order.
-  std::vector<std::string> waiting(std::size_t most) const;
+  /// Descriptions of their waits, at most `max` lines, in rank order.
+  std::vector<std::string> waiting(std::size_t max) const;
   /// The waits of this process's ranks for other ranks.
   std::vector<RankWait> waits() const;
   std::uint64_t operations_done() const;

@@ -105,14 +105,13 @@ std::uint32_t ChannelGraph::ring_member(std::uint32_t channel, std::uint32_t pos
 // src/enqueue.cc, addP2pToPlan: parts of at least 64 KiB and at most 16 MiB in one server, of 64 KiB to 128 KiB over
 // several; at first so few that all peers' fit the channels.
 std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
-  constexpr std::int64_t least = 64 << 10;
-  const std::int64_t most = servers_ == 1 ? std::int64_t{16} << 20 : 128 << 10;
+  constexpr std::int64_t min = 64 << 10;
+  const std::int64_t max = servers_ == 1 ? std::int64_t{16} << 20 : 128 << 10;
   const std::uint32_t channels = std::bit_ceil(channels_);
   std::uint32_t parts = speeds_.peer_channels;
   while (parts > 1 && parts * size_ > channels) parts /= 2;
-  parts =
-      static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + least - 1) / least)));
-  while (2 * parts <= speeds_.peer_channels && bytes > parts * most) parts *= 2;
+  parts = static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + min - 1) / min)));
+  while (2 * parts <= speeds_.peer_channels && bytes > parts * max) parts *= 2;
   return parts;
 }
 
@@ -121,12 +120,12 @@ std::uint32_t ChannelGraph::max_peer_parts() const { return peer_parts(std::int6
 // src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over
 // several servers up to 8 rounds with one server begin on the same channel.
 std::uint32_t ChannelGraph::peer_works(std::int64_t bytes) const {
-  constexpr std::uint32_t most = 8;
-  const std::uint32_t together = servers_ == 1 ? 1 : std::min(most, std::max(1U, per_server_));
+  constexpr std::uint32_t max = 8;
+  const std::uint32_t together = servers_ == 1 ? 1 : std::min(max, std::max(1U, per_server_));
   const std::uint32_t channels = std::bit_ceil(channels_);
   const std::uint32_t bases = (size_ + together - 1) / together;
   const std::uint32_t of_a_channel = (bases * std::min(channels, peer_parts(bytes)) + channels - 1) / channels;
-  return std::min(most, together * of_a_channel);
+  return std::min(max, together * of_a_channel);
 }
 
 }  // namespace weft

@@ -24,8 +24,8 @@ CountableCall countable(const CollectiveCall& call) {
   CountableCall result{call};
   if (call.blocks) return result;  // each of its own size, given by a table
   // No algorithm chooses steps of fewer bytes.
-  const Bytes least = call.tuning.chunk > Bytes(0) ? call.tuning.chunk : Bytes::kib(1);
-  if (static_cast<std::uint64_t>(call.size / least) < max_steps / 64) return result;
+  const Bytes min = call.tuning.chunk > Bytes(0) ? call.tuning.chunk : Bytes::kib(1);
+  if (static_cast<std::uint64_t>(call.size / min) < max_steps / 64) return result;
   const auto algorithm = find_collective(call.algorithm);
   constexpr std::int64_t step = 16;
   while (result.call.size.count() > step && !has_few_steps(*algorithm, result.call))

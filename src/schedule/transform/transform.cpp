@@ -27,8 +27,8 @@ std::pair<std::string, Spec> change_of(const Spec& item) {
 }
 
 double read_factor(const Spec& map) {
-  constexpr double least = 1e-6, most = 1e6;
-  return map.at("by").number(least, most);
+  constexpr double min = 1e-6, max = 1e6;
+  return map.at("by").number(min, max);
 }
 
 CallChoice read_choice(const Spec& map) {
@@ -62,8 +62,8 @@ double read_resize_factor(const Spec& map) {
 
 std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std::string& name, const Spec& value) {
   if (name == "repeat") {
-    constexpr std::int64_t most = 1'000'000;
-    return repeated(std::move(workload), static_cast<std::uint32_t>(value.integer(1, most)), value);
+    constexpr std::int64_t max = 1'000'000;
+    return repeated(std::move(workload), static_cast<std::uint32_t>(value.integer(1, max)), value);
   }
   if (name == "scale") {
     workload = with_scaled_kernels(std::move(workload), value.at("kernels").text(), read_factor(value));

@@ -43,16 +43,16 @@ std::size_t edit_cost(const std::string& a, const std::string& b) {
 /// Known names that have the word as one of their parts ("tree" of "double_binary_tree"), or that are the first part of
 /// the word ("tensor" of "tensor_parallel").
 std::vector<std::string> sharing_a_part(const std::string& word, const std::vector<std::string>& known) {
-  constexpr std::size_t least = 4, most = 3;
+  constexpr std::size_t min = 4, max = 3;
   const auto joins = [](const std::string& text, std::size_t at) {
     return at >= text.size() || cost_of(text[at]) < edit;
   };
   std::vector<std::string> found;
   for (const std::string& name : known) {
-    const std::size_t at = word.size() < least ? std::string::npos : name.find(word);
+    const std::size_t at = word.size() < min ? std::string::npos : name.find(word);
     const bool part = at != std::string::npos && (at == 0 || joins(name, at - 1)) && joins(name, at + word.size());
-    const bool begins = name.size() >= least && word.starts_with(name) && joins(word, name.size());
-    if ((part || begins) && found.size() < most && name != word) found.push_back(name);
+    const bool begins = name.size() >= min && word.starts_with(name) && joins(word, name.size());
+    if ((part || begins) && found.size() < max && name != word) found.push_back(name);
   }
   return found;
 }

@@ -52,10 +52,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 /// " from 1 to 16", " of at least 1", " of at most 16" or "", for "expected a whole number...".
 template <class Number>
-std::string range_text(Number least, Number most, Number lowest, Number highest) {
-  if (least > lowest && most < highest) return fmt::format(" from {} to {}", least, most);
-  if (least > lowest) return fmt::format(" of at least {}", least);
-  if (most < highest) return fmt::format(" of at most {}", most);
+std::string range_text(Number min, Number max, Number lowest, Number highest) {
+  if (min > lowest && max < highest) return fmt::format(" from {} to {}", min, max);
+  if (min > lowest) return fmt::format(" of at least {}", min);
+  if (max < highest) return fmt::format(" of at most {}", max);
   return "";
 }
 
@@ -287,10 +287,10 @@ bool Spec::boolean() const {
   throw error(fmt::format("expected true or false, found {}", found(*value_)));
 }
 
-std::int64_t Spec::integer(std::int64_t least, std::int64_t most) const {
+std::int64_t Spec::integer(std::int64_t min, std::int64_t max) const {
   const auto wrong = [&] {
-    return error(fmt::format("expected a whole number{}, found {}", range_text(least, most, INT64_MIN, INT64_MAX),
-                             found(*value_)));
+    return error(
+        fmt::format("expected a whole number{}, found {}", range_text(min, max, INT64_MIN, INT64_MAX), found(*value_)));
   };
   if (!is_scalar()) throw wrong();
   std::string_view digits = value_->text;
@@ -299,24 +299,24 @@ std::int64_t Spec::integer(std::int64_t least, std::int64_t most) const {
   std::int64_t result = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, problem] = std::from_chars(digits.data(), end, result);
-  if (problem != std::errc() || stop != end || result < least || result > most) throw wrong();
+  if (problem != std::errc() || stop != end || result < min || result > max) throw wrong();
   return result;
 }
 
 std::uint64_t Spec::natural() const {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
   const std::string_view digits = is_scalar() ? std::string_view(value_->text) : std::string_view();
   std::uint64_t result = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, problem] = std::from_chars(digits.data(), end, result);
   if (digits.empty() || problem != std::errc() || stop != end)
-    throw error(fmt::format("expected a whole number from 0 to {}, found {}", most, found(*value_)));
+    throw error(fmt::format("expected a whole number from 0 to {}, found {}", max, found(*value_)));
   return result;
 }
 
-double Spec::number(double least, double most) const {
+double Spec::number(double min, double max) const {
   const auto wrong = [&] {
-    return error(fmt::format("expected a number{}, found {}", range_text(least, most, -1e300, 1e300), found(*value_)));
+    return error(fmt::format("expected a number{}, found {}", range_text(min, max, -1e300, 1e300), found(*value_)));
   };
   if (!is_scalar()) throw wrong();
   std::string_view digits = value_->text;
@@ -326,7 +326,7 @@ double Spec::number(double least, double most) const {
   const char* end = digits.data() + digits.size();
   const auto [stop, problem] = std::from_chars(digits.data(), end, result);
   const bool good = problem == std::errc() && stop == end && std::isfinite(result);
-  if (!good || result < least || result > most) throw wrong();
+  if (!good || result < min || result > max) throw wrong();
   return result;
 }
 

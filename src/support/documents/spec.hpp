@@ -66,9 +66,9 @@ class Spec {
   // Scalars ----------------------------------------------------------------------------------------------------------
   std::string text() const;
   bool boolean() const;
-  std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
+  std::int64_t integer(std::int64_t min = INT64_MIN, std::int64_t max = INT64_MAX) const;
   std::uint64_t natural() const;  ///< from 0 to 2^64 - 1
-  double number(double least = -1e300, double most = 1e300) const;
+  double number(double min = -1e300, double max = 1e300) const;
   Time time() const;  ///< below Time::limit(); a bare number is an error that names the units
   Time wait() const;  ///< the same, and at most Time::longest_wait()
   Bytes bytes() const;

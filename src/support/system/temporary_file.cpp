@@ -64,18 +64,18 @@ void TemporaryFile::write_out() {
   tail_.clear();
 }
 
-std::size_t TemporaryFile::read(std::uint64_t from, void* to, std::size_t most) const {
+std::size_t TemporaryFile::read(std::uint64_t from, void* to, std::size_t max) const {
   auto* target = static_cast<std::byte*>(to);
   std::size_t done = 0;
-  while (done < most && from + done < written_) {
-    const std::size_t wanted = std::min<std::uint64_t>(most - done, written_ - from - done);
+  while (done < max && from + done < written_) {
+    const std::size_t wanted = std::min<std::uint64_t>(max - done, written_ - from - done);
     const auto count = pread(file_, target + done, wanted, static_cast<off_t>(from + done));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw temporary_error("cannot be read");
     done += static_cast<std::size_t>(count);
   }
   if (from + done >= size()) return done;
-  const std::size_t rest = std::min<std::uint64_t>(most - done, size() - from - done);
+  const std::size_t rest = std::min<std::uint64_t>(max - done, size() - from - done);
   std::copy_n(tail_.begin() + static_cast<std::ptrdiff_t>(from + done - written_), rest, target + done);
   return done + rest;
 }

@@ -22,8 +22,8 @@ class TemporaryFile {
   std::uint64_t size() const { return written_ + tail_.size(); }
   /// Throws EnvironmentError if the folder takes no more.
   void append(const void* bytes, std::size_t count);
-  /// Up to `most` bytes from byte `from` on; gives how many there were. Throws EnvironmentError.
-  std::size_t read(std::uint64_t from, void* to, std::size_t most) const;
+  /// Up to `max` bytes from byte `from` on; gives how many there were. Throws EnvironmentError.
+  std::size_t read(std::uint64_t from, void* to, std::size_t max) const;
 
  private:
   void write_out();

@@ -20,13 +20,13 @@ Key key(const Arrival& arrival) {
 
 bool before(const Arrival& a, const Arrival& b) { return key(a) < key(b); }
 
-/// Ports with `most` arrivals each at the most, at times below `span`, in steps of `step`.
-void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t ports, std::size_t most,
+/// Ports with `max` arrivals each at the most, at times below `span`, in steps of `step`.
+void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t ports, std::size_t max,
                     std::int64_t span, std::int64_t step) {
   std::vector<Arrival> expected;
   order.clear();
   for (std::uint32_t port = 0; port < ports; ++port) {
-    std::vector<std::int64_t> times(random() % (most + 1));
+    std::vector<std::int64_t> times(random() % (max + 1));
     for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span));
     for (std::int64_t& time : times) time = time / step * step;
     std::ranges::sort(times);

@@ -25,9 +25,9 @@ class Pair {
     if (!fresh) at->second = std::min(at->second, epoch);
   }
   std::uint64_t naive_first() const {
-    std::uint64_t least = NodeCalendar::none;
-    for (const auto& [node, epoch] : naive_) least = std::min(least, epoch);
-    return least;
+    std::uint64_t min = NodeCalendar::none;
+    for (const auto& [node, epoch] : naive_) min = std::min(min, epoch);
+    return min;
   }
   void expect_first() { ASSERT_EQ(calendar_.first(), naive_first()); }
   /// The nodes of the first epoch, which must be the same in both.

@@ -47,16 +47,16 @@ TEST(packet_queue, counts_what_came_and_what_went) {
 
 TEST(packet_queue, random_pushes_and_pops_of_several_queues_against_deques) {
   constexpr std::uint64_t queues = 5;
-  for (const std::uint64_t most : {1, 7, 8, 100}) {
+  for (const std::uint64_t max : {1, 7, 8, 100}) {
     PacketBlocks blocks;
     std::vector<PacketQueue> real(queues);
     std::vector<std::deque<std::pair<std::uint32_t, Time>>> naive(queues);  // number, arrival
     for (std::uint64_t i = 0; i < 30'000; ++i) {
-      const auto draw = [&](std::uint64_t n, std::uint64_t what) { return random_below(n, most, what, i); };
+      const auto draw = [&](std::uint64_t n, std::uint64_t what) { return random_below(n, max, what, i); };
       const std::uint64_t q = draw(queues, 0);
       // Long phases of filling and of emptying.
-      const bool fills = i / (20 * most) % 2 == 0;
-      if (naive[q].size() < most && draw(4, 1) < (fills ? 3U : 1U)) {
+      const bool fills = i / (20 * max) % 2 == 0;
+      if (naive[q].size() < max && draw(4, 1) < (fills ? 3U : 1U)) {
         const Time arrival = Time::from_ps(static_cast<std::int64_t>(draw(1'000'000, 2)));
         real[q].push(numbered(i), arrival, blocks);
         naive[q].emplace_back(static_cast<std::uint32_t>(i), arrival);
@@ -133,10 +133,10 @@ TEST(packet_queue, what_was_popped_stays_readable_until_blocks_are_used_again) {
 TEST(packet_queue, memory_follows_the_most_packets_at_once) {
   PacketBlocks blocks;
   PacketQueue queue;
-  constexpr std::uint64_t most = 70;  // in at most 11 blocks of 7, wherever the first one begins
+  constexpr std::uint64_t max = 70;  // in at most 11 blocks of 7, wherever the first one begins
   for (std::uint64_t i = 0; i < 100'000; ++i) {
     queue.push(numbered(i), Time(), blocks);
-    if (queue.size() == most) queue.pop(blocks);
+    if (queue.size() == max) queue.pop(blocks);
     blocks.reuse_retired();
   }
   EXPECT_LE(blocks.memory(), 11 * PacketBlock::size);

@@ -219,14 +219,14 @@ TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
 // Over two servers of four: one copy for each of the servers that a token is sent to, then one for each expert, and
 // back.
 TEST(BlockPasses, TokensGoToServersFirst) {
-  for (const std::int64_t most : {0, 1}) {
+  for (const std::int64_t max : {0, 1}) {
     Case one = case_of("mixtral-8x7b", 1, 4096);
     one.description.parallel.expert = 8;
     one.description.parallel.expert_server = 4;
-    one.description.parallel.servers_per_token = most;
+    one.description.parallel.servers_per_token = max;
     one.description.dispatch_precision = "fp8";
     const std::int64_t token = 4096 * 4096;  // b s h
-    const std::int64_t servers = most == 1 ? 1 : 2;
+    const std::int64_t servers = max == 1 ? 1 : 2;
     const PartPasses passes = block_passes(one.setup(), one.description.model.layer_shape(0));
     EXPECT_EQ(bytes(passes.forward, GroupKind::expert_rail, CollectiveKind::all_to_all), token * servers * 3);
     EXPECT_EQ(bytes(passes.forward, GroupKind::expert_server, CollectiveKind::all_to_all), token * 2 * 3);

@@ -23,8 +23,8 @@ Time stretched(const ComputeNoise& what, std::uint32_t rank, std::uint64_t opera
 struct Moments {
   double mean = 0;
   double deviation = 0;
-  double least = 1e300;
-  double most = 0;
+  double min = 1e300;
+  double max = 0;
 };
 Moments moments(const ComputeNoise& what, int draws) {
   Moments result;
@@ -35,8 +35,8 @@ Moments moments(const ComputeNoise& what, int draws) {
                      1e9;
     result.mean += x / draws;
     squares += x * x / draws;
-    result.least = std::min(result.least, x);
-    result.most = std::max(result.most, x);
+    result.min = std::min(result.min, x);
+    result.max = std::max(result.max, x);
   }
   result.deviation = std::sqrt(squares - result.mean * result.mean);
   return result;
@@ -55,8 +55,8 @@ TEST(ComputeNoise, JitterHasMeanOneAndTheDeviationThatIsAskedFor) {
       const double wanted = distribution == "normal" ? jitter * std::sqrt(0.9950) : jitter;
       EXPECT_NEAR(found.deviation, wanted, 6 * jitter / std::sqrt(2.0 * draws)) << distribution;
       if (distribution == "normal") {
-        EXPECT_GE(found.least, 1 - 3 * jitter - 1e-9);
-        EXPECT_LE(found.most, 1 + 3 * jitter + 1e-9);
+        EXPECT_GE(found.min, 1 - 3 * jitter - 1e-9);
+        EXPECT_LE(found.max, 1 + 3 * jitter + 1e-9);
       }
     }
 }

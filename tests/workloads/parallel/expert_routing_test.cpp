@@ -116,8 +116,8 @@ RoutingCase over_servers(std::int64_t servers_per_token, std::uint64_t step) {
 }
 
 TEST(ExpertRouting, EvenRoutingSendsToAllServersAlike) {
-  for (const std::int64_t most : {1, 2, 4})
-    EXPECT_EQ(routed_row({0, 1, 0}, over_servers(most, 0)).tokens, std::vector<std::int64_t>(4, 1024 * most / 4));
+  for (const std::int64_t max : {1, 2, 4})
+    EXPECT_EQ(routed_row({0, 1, 0}, over_servers(max, 0)).tokens, std::vector<std::int64_t>(4, 1024 * max / 4));
 }
 
 // A server gets each token once, as often as there are copies for it, and no more copies of a token than it has experts
@@ -125,9 +125,9 @@ TEST(ExpertRouting, EvenRoutingSendsToAllServersAlike) {
 TEST(ExpertRouting, TokensOfServersFollowTheirCopies) {
   for (const double spread : {0.3, 1.0, 4.0})
     for (const double capacity : {0.0, 1.5})
-      for (const std::int64_t most : {1, 2, 4})
+      for (const std::int64_t max : {1, 2, 4})
         for (std::uint64_t step = 0; step < 20; ++step) {
-          const RoutingCase one = over_servers(most, step);
+          const RoutingCase one = over_servers(max, step);
           const RoutedRow row = routed_row({spread, 7, capacity}, one);
           std::vector<std::int64_t> copies(4);
           for (std::uint32_t rank = 0; rank < 16; ++rank) copies[rank / 4] += row.copies[rank];
@@ -141,8 +141,8 @@ TEST(ExpertRouting, TokensOfServersFollowTheirCopies) {
           if (capacity > 0) continue;
           // With all copies of a token on one server, counts of copies that are no multiple of 6 need a token more
           // each.
-          EXPECT_GE(sum(row.tokens), std::min(1024 * most, limit));
-          EXPECT_LE(sum(row.tokens), std::min(1024 * most, limit) + (most == 1 ? 4 : 0));
+          EXPECT_GE(sum(row.tokens), std::min(1024 * max, limit));
+          EXPECT_LE(sum(row.tokens), std::min(1024 * max, limit) + (max == 1 ? 4 : 0));
         }
 }
 

@@ -37,25 +37,25 @@ struct PipelineExecution {
   std::vector<std::string> faults;  ///< empty: the schedule is a schedule
 
   std::int64_t makespan() const {
-    return most([](const RankTimes& r) { return r.last; });
+    return max([](const RankTimes& r) { return r.last; });
   }
   /// Idle time of the worst rank until the end of the whole.
   std::int64_t bubble() const {
-    return makespan() - least([](const RankTimes& r) { return r.busy; });
+    return makespan() - min([](const RankTimes& r) { return r.busy; });
   }
   /// Idle time of the worst rank between its first and its last slot.
   std::int64_t inner_bubble() const {
-    return most([](const RankTimes& r) { return r.last - r.first - r.busy; });
+    return max([](const RankTimes& r) { return r.last - r.first - r.busy; });
   }
   template <class Value>
-  std::int64_t most(Value value) const {
+  std::int64_t max(Value value) const {
     std::int64_t result = value(ranks.at(0));
     for (const RankTimes& rank : ranks) result = std::max(result, value(rank));
     return result;
   }
   template <class Value>
-  std::int64_t least(Value value) const {
-    return -most([&](const RankTimes& rank) { return -value(rank); });
+  std::int64_t min(Value value) const {
+    return -max([&](const RankTimes& rank) { return -value(rank); });
   }
 };
 
