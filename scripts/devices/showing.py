@@ -110,25 +110,43 @@ def as_text(device):
     return "\n".join(lines)
 
 
+def panels_of(found):
+    """(title, label of the x axis, unit, {name: [(x, y)]}, whether x are bytes) of each picture: of attention those with the head size that most
+    libraries have, the largest of these, forward and backward apart; curves that are the same have one line."""
+    squares = {name: [(row[0], row[3]) for row in rows[: len(SIDES)]] for name, rows in found["gemms"].items()}
+    panels = [("GEMMs", "side of a square GEMM", "TFLOP/s", squares, False)]
+    parts = {tuple(name.rsplit(", ", 2)): rates for name, rates in found["attention"].items()}
+    if parts:
+        sizes = [size for _, size, _ in parts]
+        size = max(sizes, key=lambda one: (sizes.count(one), int(one.split()[-1])))
+        for direction in ("forward", "backward"):
+            chosen = {library: rates for (library, of, way), rates in parts.items() if (of, way) == (size, direction)}
+            panels.append((f"causal attention {direction}, {size}", "sequence length", "TFLOP/s", chosen, False))
+    if found["memory"]:
+        panels.append(("kernels that wait for memory", "bytes", "GB/s", found["memory"], True))
+    return panels
+
+
 def draw(device, path):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = curves(device)
-    panels = [name for name in ("gemms", "attention", "memory") if found[name]]
-    figure, axes = plt.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), layout="constrained", squeeze=False)
-    labels = {"gemms": ("side of square GEMMs", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
-              "memory": ("bytes", "GB/s")}  # fmt: skip
-    for axis, panel in zip(axes[0], panels):
-        for name, rates in found[panel].items():
-            points = [(x[0], x[3]) for x in rates[: len(SIDES)]] if panel == "gemms" else rates
-            axis.plot(*zip(*points), marker=".", label=name)
-        axis.set(xscale="log", xlabel=labels[panel][0], ylabel=labels[panel][1], ylim=(0, None), title=panel)
-        axis.xaxis.get_major_locator().set_params(base=2 if panel != "memory" else 10)
+    panels = panels_of(curves(device))
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.8 * len(panels), 4.2), layout="constrained", squeeze=False)
+    for axis, (title, x_label, unit, rates, in_bytes) in zip(axes[0], panels):
+        lines = {}
+        for name, points in rates.items():
+            lines.setdefault(tuple(points), []).append(name)
+        for points, names in lines.items():
+            axis.plot(*zip(*points), marker=".", label=", ".join(names))
+        axis.set(xscale="log", xlabel=x_label, ylabel=unit, ylim=(0, None), title=title)
+        at = [x for x, _ in next(iter(lines))][:: 4 if in_bytes else 1]
+        axis.set_xticks(at, [binary(x) if in_bytes else f"{x:,.0f}" for x in at])
+        axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=8)
     figure.suptitle(device.name)
     figure.savefig(path)
     plt.close(figure)

@@ -17,6 +17,7 @@ import weft_testing  # noqa: E402
 from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, weft  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "scripts"))
+from devices import showing  # noqa: E402
 from devices.rates import Device, attention_seconds, gemm_seconds, memory_seconds  # noqa: E402
 
 DEVICES = weft_testing.SOURCE / "workloads" / "devices"
@@ -73,6 +74,10 @@ class DeviceCommand(ProgramTest):
         for word in ("NVIDIA H100 SXM5 80 GB", "8192 x 8192 x 8192", "flash_3, head size 128, forward", "elementwise"):
             self.assertIn(word, text)
         self.assertIn("<svg", drawing.read_text())
+        panels = showing.panels_of(showing.curves(device("h100-sxm")))
+        self.assertEqual([(title, len(lines)) for title, _, _, lines, _ in panels], [
+            ("GEMMs", 4), ("causal attention forward, head size 128", 6), ("causal attention backward, head size 128", 6),
+            ("kernels that wait for memory", 3)])  # fmt: skip
         found = json.loads(self.run_weft("device", "h100-sxm", "--json").out)
         for m, n, k, rate in found["gemms"]["bf16"]:
             self.assertTrue(0 < rate < 989.4, (m, n, k))
