@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Dragonflies and dragonflies+ under uniform traffic, and under the worst: every group sends to the next one.
 
-With `group` hosts in each of `g` groups that are joined by one link each, the global links let pass of what a host's
-link carries: 1 / group by minimal routes, (g - 2) / (2 group) by Valiant's detours over the other groups, and the sum of
-both at most if each packet may choose (Kim, Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology",
-ISCA 2008; Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters", HiPINEB 2017)."""
+With `group` hosts in each of `g` groups and one link between any two groups, the global links carry these fractions of
+the rate of a host's link: 1 / group with minimal routes, (g - 2) / (2 group) with Valiant's detours over the other
+groups, and at most the sum of both if each packet may choose (Kim, Dally, Scott, Abts, "Technology-driven,
+highly-scalable dragonfly topology", ISCA 2008; Shpiner et al., "Dragonfly+: low cost topology for scaling datacenters",
+HiPINEB 2017)."""
 
 from open_loop import changes_of, measure
 from oracles.wire import Network, quantity, serialization
 
 SOURCES = {"dragonfly": "Kim et al. 2008", "dragonfly_plus": "Shpiner et al. 2017; Kim et al. 2008"}
-LENGTH = 100 * 10**6  # ps, of a point of a load curve
+LENGTH = 100 * 10**6  # ps, per point of a load curve
 
 
 def routings(kind):
-    """Name for people: value of network.routing."""
+    """Readable name: value of network.routing."""
     minimal = {"dragonfly": "dragonfly_minimal_lanes", "dragonfly_plus": "dragonfly_plus_minimal"}[kind]
     rest = {"Valiant": "valiant", "UGAL-L": "ugal", "UGAL-G": "ugal_g", "progressive": "progressive"}
     return {"minimal": minimal} | {name: f"{kind}_{routing}" for name, routing in rest.items()}
 
 
 def groups(topology):
-    """Hosts of a group, and groups."""
+    """Hosts per group, and number of groups."""
     if topology["kind"] == "dragonfly":
         return topology["p"] * topology["a"], topology["a"] * topology["h"] + 1
     return topology["p"] * topology["leaves"], topology["spines"] * topology["h"] + 1
@@ -33,7 +34,7 @@ def bounds(group, g):
 
 
 def throughput(case, routing, workload, messages):
-    """Wire bytes of data that each host has sent, over what its link carries in the time of the run."""
+    """Wire bytes of data that each host has sent, divided by the capacity of its link during the run."""
     run, experiment = case.run({"network.routing": routing, "workload": {"kind": "traffic", **workload}})
     wire = messages * Network.of(experiment).wire(quantity(workload["size"]))
     return serialization(wire, quantity(experiment["topology"]["link_rate"])) / run.time
@@ -61,7 +62,7 @@ def check_throughput(case, shifted):
 
 
 def check_load_curve(case):
-    """Rows for latency far from saturation, and for what is accepted beyond it."""
+    """Rows for latency far from saturation, and for the accepted load beyond it."""
     topology = case.experiment["topology"]
     ways = {name: routing for name, routing in routings(topology["kind"]).items() if name != "progressive"}
     group, g = groups(topology)
@@ -70,7 +71,7 @@ def check_load_curve(case):
         run, experiment = case.run(changes_of(load, LENGTH, {"network.routing": ways[name], **more}))
         return measure(run, experiment, load, LENGTH), experiment
 
-    # Far from saturation: between an idle network and Poisson arrivals of this load at each link of the way (M/D/1).
+    # Far from saturation: between an idle network and Poisson arrivals of this load at each link of the path (M/D/1).
     load, links = 0.2, 5
     found, experiment = point(load, "minimal", {})
     frame = Network.of(experiment).frames(quantity(experiment["workload"]["size"]))[0]
@@ -79,7 +80,7 @@ def check_load_curve(case):
     case.add("uniform, load 0.2, minimal: mean latency; idle to idle + 5 waits of M/D/1", f"{found.ideal / 1e6:.3f} to {most / 1e6:.3f} us",
              f"{found.mean / 1e6:.3f} us", f"{(found.mean - found.ideal) / wait:+.2f} waits", found.ideal <= found.mean <= most)
 
-    # Beyond saturation the accepted load is what the global links let pass.
+    # Beyond saturation the accepted load is the load that the global links carry.
     most_accepted = bounds(group, g)
     accepted = {}
     for name in ways:

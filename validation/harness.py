@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a case's check.py gets: its experiment, runs of it, and rows to fill."""
+"""The interface for check.py of a case: its experiment, runs of it, and rows to fill."""
 
 import copy
 import dataclasses
@@ -11,7 +11,7 @@ import subprocess
 import h5py
 import yaml
 
-# OpenMPI for any number of ranks on any machine, also as root. What is set already stays.
+# OpenMPI for any number of ranks on any machine, also as root. Variables that are already set keep their values.
 MPI_SETTINGS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -91,7 +91,8 @@ class Case:
         self.rows = []
 
     def run(self, changes=None):
-        """Runs experiment.yaml with changes such as {"topology.links": 3}; gives the Run, and the experiment as run."""
+        """Runs experiment.yaml with changes such as {"topology.links": 3}; returns the Run, and the experiment as
+        run."""
         experiment = copy.deepcopy(self.experiment)
         for path, value in (changes or {}).items():
             *parents, last = path.split(".")
@@ -114,7 +115,7 @@ class Case:
             raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
         return Run(json.loads(done.stdout), output), experiment
 
-    # Rows. Integers must be equal; numbers with a tolerance say how it comes about.
+    # Rows. Integers must be equal; numbers with a tolerance explain it.
 
     def exact(self, quantity, expected, measured, unit="ps"):
         """Whole numbers that must be equal."""
@@ -152,7 +153,7 @@ class Case:
         self.add(quantity, "≥ " + next(cells), next(cells), excess, bool(measured >= bound))
 
     def compare(self, quantity, published, measured, error):
-        """Texts of what others published or simulated in full, beside ours: reported, held to nothing."""
+        """Published values or full simulations of others as texts, beside ours: reported, not checked."""
         self.rows.append(Row(self.name, self.source, quantity, published, measured, error, True, compared=True))
 
     def add(self, quantity, expected, measured, error, passed):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Times of a collective that others have measured on a machine, beside ours: reported, held to nothing."""
+"""Published times of a collective, measured on a machine, beside ours: reported, not checked."""
 
 import csv
 
 from oracles.wire import quantity
 
-LARGE = 64 << 20  # bytes from which on packets are larger, and fewer
+LARGE = 64 << 20  # bytes; from this size on packets are larger, and fewer
 
 
 def larger_packets(network, times=8):
@@ -14,12 +14,12 @@ def larger_packets(network, times=8):
 
 
 def named(size, units=(" GiB", " MiB", " KiB")):
-    """A size for people, in the largest of the units that it fills."""
+    """A readable size, in the largest unit of which it has at least one."""
     return next((f"{size >> shift}{unit}" for shift, unit in zip((30, 20, 10), units, strict=True) if size >> shift), f"{size} B")
 
 
 def add_times(case, name, measured, ours):
-    """A row of times in us, `ours` beside `measured`, one for one."""
+    """A row of times in us, `ours` beside `measured`, in the same order."""
     case.compare(
         name,
         ", ".join(f"{us:g}" for us in measured) + " us",
@@ -60,14 +60,14 @@ class Cluster:
         return pairs
 
     def add_changes(self, changes):
-        """A row for each (size, numbers of GPUs, what the change is, the change)."""
+        """A row for each (size, numbers of GPUs, description of the change, the change)."""
         for size, counts, what, change in changes:
             add_times(self.case, f"one change, {named(size)} on {', '.join(map(str, counts))} {self.what}: {what}",
                       [self.measured[gpus, size] for gpus in counts], [self.time(gpus, size, change) for gpus in counts])
 
 
 def add_errors(case, name, pairs, least=None):
-    """A row of errors of (measured, ours) times: mean, sign, largest, and pairs in the right order; held to nothing."""
+    """A row of errors of (measured, ours) times: mean, sign, largest, and pairs in the right order; not checked."""
     errors = [100 * (ours / measured - 1) for measured, ours in pairs]
     if not errors:
         raise ValueError(f"{case.name}: {name}: nothing to compare")

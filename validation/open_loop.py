@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Open-loop traffic: what a machine accepts of an offered load, and how long messages take."""
+"""Open-loop traffic: accepted over offered load of a machine, and times of messages."""
 
 import dataclasses
 
@@ -10,20 +10,20 @@ from oracles.wire import Network, quantity
 class Point:
     """One load on one machine."""
 
-    offered: float  # of what a host's link carries: wire bytes of data
+    offered: float  # share of the rate of a host's link: wire bytes of data
     accepted: float  # delivered, of the same
     mean: float  # latency, ps, from the issue of a message to its last byte
     p99: float  # ps
-    ideal: float  # the same mean if nothing else were under way, ps
+    ideal: float  # the same mean on an idle network, ps
 
     @property
     def saturated(self):
-        """A load of which a machine delivers less than 95 % piles up at the hosts."""
+        """If a machine delivers less than 95 % of a load, messages queue at the hosts."""
         return self.accepted < 0.95 * self.offered
 
 
 def changes_of(load, length, more):
-    """Changes of an experiment for a load during `length` ps: the run ends there, whatever is still under way."""
+    """Changes of an experiment for a load during `length` ps: the run ends there, even if messages are in flight."""
     return {
         **more,
         "workload.start": {"process": "poisson", "load": load, "stop": f"{length} ps"},
@@ -32,7 +32,7 @@ def changes_of(load, length, more):
 
 
 def measure(run, experiment, load, length):
-    """What came in during the second half of the run, and the latencies of what was issued in its third quarter."""
+    """The load delivered in the second half of the run, and the latencies of messages issued in its third quarter."""
     messages, wire = run.messages, Network.of(experiment).wire(quantity(experiment["workload"]["size"]))
     rate = quantity(experiment["topology"].get("host_link_rate", experiment["topology"]["link_rate"]))
     hosts = len(set(messages["source"]))

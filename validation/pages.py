@@ -57,7 +57,8 @@ def overview(families):
 
 
 def overview_parts():
-    """Text of docs/validation/README.md before and after its table; SystemExit if there is no place for it."""
+    """Text of docs/validation/README.md before and after its table; SystemExit if the place for the table is
+    missing."""
     before, begin, rest = (FOLDER / "README.md").read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -76,12 +77,12 @@ def write(rows):
 
 
 def promises_of(rows):
-    """What a page promises of each row: its case, quantity, what is expected with the tolerance, and the verdict."""
+    """The promise of a page for each row: its case, quantity, expected value with tolerance, and verdict."""
     return {(row.case, row.quantity, row.expected, row.verdict()) for row in rows}
 
 
 def promises(folder=FOLDER):
-    """The same, of the pages as they are."""
+    """The same, from the pages as they are."""
     found = set()
     for page in sorted(folder.glob("*.md")):
         case = None
@@ -96,7 +97,8 @@ def promises(folder=FOLDER):
 
 
 def differences(rows, cases, folder=FOLDER):
-    """Lines that say what the pages promise of these cases and the rows do not give, and the other way round."""
+    """Lines with promises of the pages for these cases that the rows do not fulfil, and rows that the pages do not
+    have."""
     there, here = {promise for promise in promises(folder) if promise[0] in cases}, promises_of(rows)
     return [f"{who}: {' | '.join(promise)}" for who, promises_ in (("docs/validation has", there - here),
                                                                   ("this run gives", here - there))

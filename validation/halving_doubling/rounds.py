@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What partners exchange in each round of recursive doubling and of halving and doubling, and how long that takes."""
+"""Exchanges of partners in each round of recursive doubling and of halving and doubling, and their times."""
 
 from oracles.wire import quantity, serialization, train
 
@@ -23,9 +23,10 @@ def doubling(ranks, sizes):
 
 
 def halving(ranks, sizes, distances):
-    """reduce_scatter: the rank with the bit of the distance sends the lower half of what both still have, else the upper.
+    """reduce_scatter: the rank with the bit of the distance sends the lower half of the blocks that both still have, else
+    the upper.
 
-    Gives the rounds, and the block with which each rank ends.
+    Returns the rounds, and the final block of each rank.
     """
     held = [list(range(ranks)) for _ in range(ranks)]
     rounds = []
@@ -50,7 +51,7 @@ def rounds_of(collective, algorithm, ranks, size):
         return [[(r ^ distance, size) for r in range(ranks)] for distance in distances]
     scatter, ends = halving(ranks, block_sizes(size, ranks, 16), distances)
     assert sorted(ends) == list(range(ranks))
-    # Backwards, each rank returns, complete, what it was given: its partner's half.
+    # In reverse order, each rank returns the half that it received from its partner, now complete.
     gather = [[(partner, scatter_round[partner][1]) for partner, _ in scatter_round] for scatter_round in scatter[::-1]]
     return scatter + gather
 
@@ -68,12 +69,12 @@ def message_time(size, network, rates, delays):
 
 
 def nic_time(size, network, rate):
-    """How long a NIC is busy with it; no bytes are no message."""
+    """Time for which the NIC is busy with a message; zero bytes are no message."""
     return sum(serialization(frame, rate) for frame in network.frames(size)) if size else 0
 
 
 def end_of_ranks(rounds, exchange_time, nic_time=lambda size: 0):
-    """A rank starts a round when it has all of the round before:
+    """A rank starts a round when it has all data of the previous round:
 
     e(r, k) = max(e(r, k-1), s(p, k) + time of p's bytes), p sending them from s(p, k) = max(e(p, k-1), NIC of p free) on.
     """

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How often a DCQCN flow has to be marked to keep its share (Zhu et al., SIGCOMM 2015, doi:10.1145/2785956.2787484)."""
+"""The marking probability at which a DCQCN flow keeps its share (Zhu et al., SIGCOMM 2015,
+doi:10.1145/2785956.2787484)."""
 
 from math import exp
 
 ADDITIVE, TIMER, ALPHA, SILENCE, FAST = 40e6, 55e-6, 55e-6, 50e-6, 5  # bit/s, s; the paper's at 40 Gb/s
-STEPS = 1000  # of the timer; more never come between two marks
+STEPS = 1000  # of the timer; there are never more between two marks
 
 
 def drift(marked, share, packet):
-    """What a flow loses less what it gains, in packets/s, from a cut to the next, when it sends `share` packets/s of
-    which `marked` are marked. A CNP comes with the first mark after a silence: after SILENCE and an exponential time."""
+    """Loss of a flow minus its gain, in packets/s, from one cut to the next, when it sends `share` packets/s and a share
+    `marked` of them is marked. A CNP comes with the first mark after a silence: after SILENCE and an exponential
+    time."""
     hazard = marked * share
 
     def silent(time):
-        """Probability of no CNP so long after one."""
+        """Probability of no CNP for this time after the last one."""
         return 1.0 if time <= SILENCE else exp(-hazard * (time - SILENCE))
 
     def spent(time):
-        """Mean time until the next CNP, as far as it is below `time`."""
+        """Mean time until the next CNP, counted up to `time`."""
         return min(time, SILENCE) + (0 if time <= SILENCE else (1 - silent(time)) / hazard)
 
     # alpha gains g (1 - alpha) per CNP and loses g alpha per period of ALPHA without one
@@ -39,7 +41,7 @@ def drift(marked, share, packet):
 
 
 def marking_of_share(share, packet):
-    """Marking probability at which a flow of `share` packets/s of `packet` bytes stays there."""
+    """Marking probability at which a flow keeps its rate of `share` packets/s of `packet` bytes."""
     low, high = 1e-6, 0.3
     while high / low > 1.0001:
         middle = (low * high) ** 0.5

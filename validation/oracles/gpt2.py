@@ -24,7 +24,7 @@ class Gpt2:
         return 12 * self.h**2 + 13 * self.h
 
     def parameters(self):
-        """The logits use the token embedding again."""
+        """The logits reuse the token embedding."""
         return (self.V + self.positions) * self.h + self.L * self.block_parameters() + 2 * self.h
 
 
@@ -68,7 +68,7 @@ def linear(device, rows, columns, inner):
 
 
 def attention(device, model, b, s):
-    """One kernel over queries, keys, values and the result, 4 b s h elements. The causal mask leaves half of the scores:
+    """One kernel over queries, keys, values and the result, 4 b s h elements. The causal mask keeps half of the scores:
     2 GEMMs of b s^2 h / 2 forward; backward 5, and twice the traffic (Dao et al., arXiv:2205.14135, algorithm 4)."""
     half = b * s * s * model.h  # 2 operations for each of b s^2 h / 2
     elements = 4 * b * s * model.h
@@ -92,8 +92,9 @@ def passes(model, device, b, s):
         linear(device, T, 4 * h, h),
         linear(device, T, h, 4 * h),
     ]
-    # Forward: norm (in, out), residual sum (two in, one out), norm, activation (4h in, 4h out), residual sum. Backward the
-    # norms read their input again and add to the gradient; the activation reads the gradient and its input.
+    # Forward: norm (in, out), residual sum (two in, one out), norm, activation (4h in, 4h out), residual sum. In the
+    # backward pass the norms read their input again and add to the gradient; the activation reads the gradient and its
+    # input.
     return {
         "embedding": total([], [3 * h * T], [3 * h * T] * 2),
         "block": total(block, [2 * h * T, 3 * h * T, 2 * h * T, 8 * h * T, 3 * h * T],

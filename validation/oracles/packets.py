@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A second simulator, small and slow: one event per packet and node on a line or star, hosts with queue pairs, windows,
-ACKs and credits. It shares no code or idea of speed with weft; where they agree to the picosecond, both do what the
-documents say.
+ACKs and credits. It shares neither code nor optimisations with weft; where they agree to the picosecond, both follow
+the documents.
 
-Rules. A switch forwards a packet when all of it is there, first in first out per output. A NIC sends when its port is free:
-ACKs and credits first, in order, then one packet of each queue pair in turn that has data and room in its window. At one time
-a host first takes what arrives, then decides what to send. Two packets that reach one switch output from different
-inputs at the same time are a tie, which this model refuses to decide.
+Rules. A switch forwards a packet when all of it has arrived, first in first out per output. A NIC sends when its port is
+free: ACKs and credits first, in order, then one packet of each queue pair in turn that has data and room in its window. At
+each moment a host first takes arrivals, then decides what to send. Two packets that reach one switch output from different
+inputs at the same time are a tie; this model stops with an error then.
 """
 
 import collections
@@ -14,7 +14,7 @@ import heapq
 
 from oracles.wire import serialization
 
-ARRIVAL, SOFTWARE, SEND = range(3)  # order of things at one time
+ARRIVAL, SOFTWARE, SEND = range(3)  # order of events at the same time
 
 Packet = collections.namedtuple("Packet", "kind source destination queue_pair payload message")
 
@@ -48,7 +48,7 @@ class Simulator:
     def __init__(self, network, hosts, rate, delay, through_switch=True):
         self.network, self.rate, self.delay, self.through_switch = network, rate, delay, through_switch
         self.hosts = [Host() for _ in range(hosts)]
-        self.outputs = [(0, -1, -1)] * hosts  # of the switch: free at, last arrival, its input
+        self.outputs = [(0, -1, -1)] * hosts  # per output of the switch: free at, last arrival, its input
         self.messages = []
         self.now = 0
         self.events = []
@@ -159,8 +159,8 @@ class Simulator:
 
 
 class RingRun:
-    """Ranks that walk the programs of oracles.ring on a Simulator, with credits: a slice needs a free slot of the
-    receiver, which frees it when the operation that receives the slice runs."""
+    """Ranks that run the programs of oracles.ring on a Simulator, with credits: a slice needs a free slot of the
+    receiver, which frees the slot when the operation that receives the slice runs."""
 
     def __init__(self, simulator, programs, credits):
         self.simulator, self.programs, self.credits = simulator, programs, credits

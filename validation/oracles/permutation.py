@@ -13,7 +13,7 @@ MESSAGE = 10  # packets of each message
 
 
 def experiment_changes(network, queue_pairs, packets, seed):
-    """Every queue pair gets what it can send in `packets` packet times, as messages that all start at 0."""
+    """Every queue pair has as much data as it can send in `packets` packet times, in messages that all start at 0."""
     return {
         "workload.size": f"{queue_pairs * MESSAGE * network.mtu} B",
         "workload.queue_pairs": queue_pairs,
@@ -42,7 +42,7 @@ def random_ideal(k, queue_pairs, seeds):
 
 @dataclasses.dataclass
 class Outcome:
-    """Of one run; rates are averages over hosts, as fractions of the line rate."""
+    """Results of one run; rates are averages over hosts, as fractions of the line rate."""
 
     measured: float  # data packets
     occupied: float  # data packets and their ACKs
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def link_bytes(tree, run, paths, backward, queue_pairs):
-    """Payload and packets of every link as the hash has it, and as counted."""
+    """Payload and packets of every link, as expected from the hash and as counted."""
     payload, packets = {}, {}
     sources, sizes, counts = run.messages["source"], run.messages["bytes"], run.messages["packets"]
     bytes_of = numpy.bincount(sources, sizes).astype(int) // queue_pairs
@@ -88,7 +88,7 @@ def outcome(case, k, queue_pairs, packets, seed):
     base = numpy.array([len(path) * (2 * delay + packet + ack) for path in forward])
     window = network.window // network.mtu * packet
     receivers = numpy.array([destination for _, destination, _ in flows])
-    # No queue pair can be through before `end`; before `begin` the queues still fill.
+    # No queue pair can be finished before `end`; before `begin` the queues are still filling.
     begin, end = 0.4 * packets * packet, packets * packet
     inside = (messages["delivered"] > begin) & (messages["delivered"] <= end)
     hosts = numpy.bincount(messages["source"][inside], minlength=tree.hosts) * MESSAGE * packet / (end - begin)
@@ -103,7 +103,7 @@ def outcome(case, k, queue_pairs, packets, seed):
 
 
 def check_permutations(case, k, packets, seeds, ideal_seeds):
-    """Rows of the cases ecmp/permutation_k4 and _k8; `packets`: of each queue pair, by number of queue pairs."""
+    """Rows of the cases ecmp/permutation_k4 and _k8; `packets`: per queue pair, by number of queue pairs."""
     ideals, fluid, pairs = [], [], []
     network = Network.of(case.experiment)
     step = network.mtu / network.window

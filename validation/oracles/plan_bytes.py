@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bytes that each rank of a training step sends, by the published formulas. Nothing here knows how weft expands a step."""
+"""Bytes that each rank of a training step sends, by the published formulas. This module does not use weft's expansion of a
+step."""
 
 import dataclasses
 from fractions import Fraction
@@ -9,7 +10,7 @@ ELEMENT = 2  # bytes of bf16
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A Llama, or with experts a Mixtral: untied, no biases."""
+    """A Llama, or with experts a Mixtral: untied embeddings, no biases."""
 
     hidden: int
     layers: int
@@ -60,7 +61,7 @@ class Plan:
         return self.pipeline * (2 if self.schedule == "zbv" else self.virtual_stages)
 
     def stages_of(self, rank):
-        """[(stage, micro-batches that pass it here)]: interleaved p apart, in a V and back, or two copies."""
+        """[(stage, micro-batches that pass it on this rank)]: interleaved p apart, in a V and back, or two copies."""
         p, m = self.pipeline, self.micro_batches
         if self.schedule == "zbv":
             return [(rank, m), (2 * p - 1 - rank, m)]
@@ -79,7 +80,8 @@ def one_way(size, ranks):
 
 
 def held(model, plan, stage):
-    """(dense, expert) parameters of a stage that one rank holds before sharding; those of norms and routers, whole on each rank."""
+    """(dense, expert) parameters of a stage that one rank holds before sharding; those of norms and routers, which every rank holds
+    in full."""
     h, t, stages = model.hidden, plan.tensor, plan.stages()
     layers = model.layers // stages
     attention = h * (2 * model.heads + 2 * model.kv_heads) * model.head_size
@@ -87,7 +89,7 @@ def held(model, plan, stage):
     dense, experts, norms = 0, 0, 2 * h
     dense = Fraction(attention, t) + norms
     if model.experts:
-        dense += h * model.experts  # the router, whole on each; with the sequence cut it sees a part of the tokens
+        dense += h * model.experts  # the router, in full on each rank; with sequence parallelism it gets a part of the tokens
         norms += h * model.experts
         experts = Fraction(mlp * model.experts, plan.expert * plan.expert_tensor)
     else:
@@ -102,12 +104,13 @@ def held(model, plan, stage):
 
 
 def tensor_bytes(model, plan, stage):
-    """Per micro-batch: Shoeybi et al., arXiv:1909.08053; with the sequence cut Korthikanti et al., arXiv:2205.05198, 4.2."""
+    """Per micro-batch: Shoeybi et al., arXiv:1909.08053; with sequence parallelism Korthikanti et al., arXiv:2205.05198,
+    4.2."""
     t, tokens = plan.tensor, plan.batch * plan.length // plan.context
     activation = tokens * model.hidden * ELEMENT
     layers = model.layers // plan.stages()
-    # A block: two sums each way, 8 b s h (t-1)/t, cut or not; cut, two inputs are gathered again. With experts the MLP's
-    # sums are those of the experts.
+    # A block: two sums per pass, 8 b s h (t-1)/t, with and without sequence parallelism; with it, two inputs are
+    # gathered again. With experts the MLP's sums are those of the experts.
     if model.experts:
         sums, again = 1, 1
     else:
@@ -140,13 +143,14 @@ def context_bytes(model, plan):
 
 
 def expert_bytes(model, plan):
-    """Per block and micro-batch: dispatch and combine, each way (Lepikhin et al., arXiv:2006.16668), even routing."""
+    """Per block and micro-batch: dispatch and combine, forward and backward (Lepikhin et al., arXiv:2006.16668), even
+    routing."""
     if not model.experts:
         return 0
     tokens = Fraction(plan.batch * plan.length, plan.context * (plan.tensor if plan.sequence else 1))
     copies = tokens * model.top_k * model.hidden * ELEMENT
     total = 4 * one_way(copies, plan.expert)
-    # The ranks of an expert gather the tokens of all and sum what comes out, each way.
+    # The ranks of an expert gather the tokens of all of them and sum the results, forward and backward.
     return total + 4 * one_way(copies * plan.expert_tensor, plan.expert_tensor)
 
 
@@ -166,17 +170,17 @@ def data_bytes(plan, parameters, ranks, group=0):
 
 
 def pipeline_bytes(model, plan, rank):
-    """Activations to the next stage, gradients to the one before, unless it is here as well."""
+    """Activations to the next stage, gradients to the previous one, unless that stage is on the same rank."""
     size = Fraction(plan.batch * plan.length * model.hidden * ELEMENT, plan.context)
     if plan.sequence:
         size /= plan.tensor
-    elif plan.scatter_gather:  # a part, and what comes from the neighbours is gathered
+    elif plan.scatter_gather:  # a part; the parts of the neighbours are gathered
         size = size / plan.tensor + one_way(size, plan.tensor)
     here = plan.stages_of(rank)
     total = 0
     for stage, micro_batches in here:
         for other in (stage + 1, stage - 1):
-            # ZBV turns round on the last rank.
+            # ZBV turns around on the last rank.
             turn = plan.schedule == "zbv" and any(other == mine for mine, _ in here)
             if 0 <= other < plan.stages() and not turn:
                 total += micro_batches * size

@@ -14,12 +14,12 @@ from oracles.published_steps import ordered_pairs
 from oracles.sensitivity import CONSTANTS, sensitivity
 from oracles.training_sets import FOLDER, sets, summary, table_of
 
-# Rows of one set are experiments of that case; Megatron's on A100s are those of another one.
+# Rows of a set are experiments of this case; Megatron's on A100s belong to another case.
 CASE = types.SimpleNamespace(SOURCE="", EXPERIMENT="validation/training/megatron/experiment.yaml")
 
 
 def predict_all(names, weft, short, jobs):
-    """{set: (facts, [(row, seconds or the complaint)])}"""
+    """{set: (facts, [(row, seconds or the error message)])}"""
     chosen = [name for name in sets() if not names or any(part in name for part in names)]
     tables = {name: table_of(name) for name in chosen}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -34,7 +34,7 @@ def case_of(weft, scratch):
 
 
 def one(row, weft):
-    """The predicted seconds, or what weft says against the plan."""
+    """The predicted seconds, or weft's error for the plan."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
         case = case_of(weft, scratch)
@@ -51,7 +51,7 @@ def line(name, published, predicted, error, peer):
 
 
 def print_set(name, facts, rows):
-    """Gives the points (published, predicted)."""
+    """Returns the points (published, predicted)."""
     print(f"{facts['name']}: {facts['source']}")
     print(f"  {facts['hardware']}")
     for assumption in facts["assumptions"]:
@@ -98,15 +98,15 @@ def draw(path, points_of):
 
 
 def moved_by(changes):
-    """Constants that move a row by 0.1 % and more, those first that move it most."""
+    """Constants that change a row by 0.1 % or more, those with the largest effect first."""
     ordered = sorted(changes.items(), key=lambda item: -max(map(abs, item[1])))
     return ", ".join(f"{name} {slow:+.1f} {fast:+.1f}" for name, (slow, fast) in ordered if max(abs(slow), abs(fast)) >= 0.1)
 
 
 @dataclasses.dataclass
 class Interval:
-    """A row's time as published and as predicted, the ends that all constants together give it, what each one does, and by how much
-    the source may have rounded."""
+    """A row's time as published and as predicted, the interval from all constants together, the effect of each one, and the
+    rounding of the source."""
 
     published: float
     middle: float
@@ -126,7 +126,7 @@ class Interval:
 
 
 def interval_of(row, weft):
-    """Of one row, or what weft says against the plan."""
+    """The Sensitivity of one row, or weft's error for the plan."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
         try:
@@ -139,7 +139,8 @@ def interval_of(row, weft):
 
 
 def cells_of(name, found):
-    """Of a set's line in the table: rows, errors, order, and how many measured times lie in their intervals."""
+    """Cells of a set's line in the table: rows, errors, order, and the number of measured times inside their
+    intervals."""
     known = [one for one in found if isinstance(one, Interval)]
     mean, worst, order = summary([(one.published, one.middle) for one in known], [one.rounding for one in known])
     slow, fast = (sum(100 * (getattr(one, end) / one.middle - 1) for one in known) / len(known) for end in ("slow", "fast"))
@@ -155,7 +156,7 @@ END = "<!-- end of the table -->"
 
 
 def page_with(text, lines):
-    """The page's text with the table between its two comments; SystemExit if it has no place for one."""
+    """The page's text with the table between its two comments; SystemExit if the comments are missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -165,13 +166,13 @@ def page_with(text, lines):
 
 
 def intervals(names, weft, short, jobs, update):
-    """How far each constant moves each row, and how many measured times lie in the interval of all of them. 1 if a plan
-    could not be run."""
+    """Prints the effect of each constant on each row, and the number of measured times inside the interval of all
+    constants. 1 if a plan could not be run."""
     chosen = [name for name in sets() if not names or any(part in name for part in names)]
     if not chosen:
         sys.exit(f"scripts/validate: no published set matches {names}; known: {', '.join(sets())}")
     if update:
-        page_with(PAGE.read_text(), [])  # says at once if there is nowhere to write
+        page_with(PAGE.read_text(), [])  # ends at once if the place for the table is missing
     print("changes of the step with each constant at its slow and fast end, in %, the largest first; the interval is of all "
           "together")
     for number, (constant, (where, _, low, high, why)) in enumerate(CONSTANTS.items(), 1):

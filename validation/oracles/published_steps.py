@@ -12,17 +12,17 @@ SETS = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # GPUs of a DGX A100.
 SERVER = 8
 
-# What NCCL 2.27 reaches on A100 SXM4 80 GB, by the number of GPUs: GB/s that a GPU sends, and us of a call before its first
+# Rates of NCCL 2.27 on A100 SXM4 80 GB, by the number of GPUs: GB/s that a GPU sends, and us of a call before its first
 # byte, fitted to all-reduce, all-gather and reduce-scatter of 32 to 512 MiB (ai-dynamo/aiconfigurator, commit 095f58a5,
 # Apache-2.0, systems/data/a100_sxm/comm/nccl); mean errors 7.9, 3.6 and 2.9 %.
 NCCL = {1: (240, 0), 2: (178, 50), 4: (206, 53), 8: (218, 80)}
-# Of the wires' rate 8 of 10 flits are data where as much goes both ways (topologies/servers/dgx_a100.yaml).
+# With equal traffic in both directions 8 of 10 flits on the wires are data (topologies/servers/dgx_a100.yaml).
 FRAMING = 0.8
 
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """s = 2048, V = 51,200, fp16. `method`: "full" recomputation, or "selective" with the sequence cut."""
+    """s = 2048, V = 51,200, fp16. `method`: "full" recomputation, or "selective" with sequence parallelism."""
 
     name: str
     hidden: int
@@ -40,7 +40,7 @@ class Published:
     overlap_tensor: bool = True
     framework: str = "megatron_2022"
     peer: float = 0  # the peer's error in percent, if it is known for the row
-    rounding: float = 0  # the time may be so many seconds more or less: its source rounds
+    rounding: float = 0  # the time may be so many seconds more or less, because its source rounds
 
     @property
     def micro_batches(self):
@@ -52,8 +52,8 @@ class Published:
 
 
 def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch, teraflops, peer):
-    """D. Narayanan et al., SC'21, arXiv:2104.04473, table 1, gives FLOP/s per GPU, from which its formula (3) makes the
-    time: F = 96 B s L h^2 (1 + s/(6h) + V/(16 L h))."""
+    """D. Narayanan et al., SC'21, arXiv:2104.04473, table 1, gives FLOP/s per GPU; the time follows from its formula
+    (3): F = 96 B s L h^2 (1 + s/(6h) + V/(16 L h))."""
     s, V = 2048, 51200  # noqa: N806
     flops = 96 * batch * s * layers * hidden**2 * (1 + s / (6 * hidden) + V / (16 * layers * hidden))
     seconds = flops / (tensor * pipeline * data * teraflops * 1e12)
@@ -66,8 +66,8 @@ def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, mi
 def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_batch, batch, full, selective):
     """V. Korthikanti et al., arXiv:2205.05198, tables 3 and 5."""
     shape = (hidden, layers, heads, SERVER, pipeline, 1, virtual_stages, micro_batch, batch)
-    # Megatron-LM scatters and gathers unless --no-scatter-gather-tensors-in-pipeline says otherwise; what is cut along the
-    # sequence is scattered as it is.
+    # Megatron-LM scatters and gathers unless --no-scatter-gather-tensors-in-pipeline says otherwise; tensors that are
+    # split along the sequence are scattered as they are.
     return [Published(name, *shape, "full", full, scatter_gather=True),
             Published(name, *shape, "selective", selective)]  # fmt: skip
 
@@ -86,7 +86,7 @@ RINGS = {"algorithm": "ring", "channels": 1, "chunk_size": "64 GiB", "slices_per
 
 
 def settings(case, one, micro_batches, copies):
-    """Changes of the experiment for a row with so many micro-batches and data-parallel copies."""
+    """Changes of the experiment for a row with the given micro-batches and data-parallel copies."""
     rate, launch = NCCL[one.tensor]
     model = case.scratch / "model.json"
     model.write_text(json.dumps({
@@ -120,12 +120,13 @@ def settings(case, one, micro_batches, copies):
     return changes
 
 
-# Of a longer pipeline so many stages, and half of them, are simulated.
+# For a longer pipeline this number of stages and half of it are simulated.
 MAX_STAGES = 8
 
 
 def of_stages(one, stages, groups):
-    """The row with so many stages, each with as many blocks as in the row, and `groups` times as many micro-batches."""
+    """The row with `stages` stages, each with as many blocks as in the row, and `groups` times as many
+    micro-batches."""
     return dataclasses.replace(one, pipeline=stages, layers=one.layers // one.pipeline * stages,
                                batch=groups * stages * one.micro_batch * one.data)  # fmt: skip
 
@@ -136,11 +137,11 @@ def line(few, more, steps):
 
 
 def predict(case, one, most=0, changes=None, **network):
-    """Seconds of a step. With `most` micro-batches and more in the row, those of p and 2p are simulated and continued in a
-    straight line (in 1F1B, and interleaved in groups of p, each further one adds as much); with interleaved stages those of
-    2p and 3p, since messages of forward and backward passes go together only where there are more than p. The stages of a
-    pipeline do the same but for its ends, so that a step with g groups of micro-batches and p stages takes a + b p + c g +
-    d g p: of more than MAX_STAGES stages so many and half of them are simulated."""
+    """Seconds of a step. If the row has `most` micro-batches or more, p and 2p are simulated, and the time is extrapolated
+    linearly (in 1F1B, and interleaved in groups of p, each further one adds the same time). With interleaved stages 2p and
+    3p are simulated, because messages of forward and backward passes are joined only with more than p. Except for the ends,
+    the stages of a pipeline do the same work, so that a step with g groups of micro-batches and p stages takes a + b p + c
+    g + d g p: of more than MAX_STAGES stages, this number and half of it are simulated."""
     copies = min(one.data, 2) if one.tensor == SERVER else one.data
 
     def seconds(row):
@@ -162,7 +163,7 @@ def predict(case, one, most=0, changes=None, **network):
 
 
 def without(case, part, framework):
-    """Changes of a row's experiment that take one part of the model away, or nothing for "all of it"."""
+    """Changes of a row's experiment that remove one part of the model, or nothing for "all of it"."""
     kernels = yaml.safe_load((case.root / f"workloads/frameworks/{framework}.yaml").read_text())
     device = yaml.safe_load((case.root / "workloads/devices/a100-sxm.yaml").read_text())
     changes = {}
@@ -226,13 +227,12 @@ def mean_error(points):
 
 
 def ordered_pairs(points, roundings=None):
-    """Pairs of points (published, predicted) of which the source tells which one is slower: their times differ by more than their
-    rounding."""
+    """Pairs of points (published, predicted) whose order the source shows: their times differ by more than their rounding."""
     rounded = zip(points, roundings or [0] * len(points), strict=True)
     return [(a, b) for (a, da), (b, db) in itertools.combinations(rounded, 2) if abs(a[0] - b[0]) > da + db]
 
 
 def right_order(points, roundings=None):
-    """Percent of ordered_pairs() of which the slower point is predicted to be the slower one."""
+    """Percent of ordered_pairs() in which the slower point is predicted to be slower."""
     pairs = ordered_pairs(points, roundings)
     return 100 * sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs) / len(pairs) if pairs else 100.0

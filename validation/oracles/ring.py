@@ -59,7 +59,7 @@ def all_reduce(ranks, size, tuning):
 
 
 def pipelined_times(programs, network, rate, delay):
-    """When each rank is through, on a star without ACKs and credits: the recursion
+    """The time at which each rank has finished, on a star without ACKs and credits, by the recursion
 
     e(r, i) = max(e(r, i-1), arrival of the slice that operation i receives);
     a slice goes to the NIC at e(r, i) and over two links, packet by packet, behind the slices before it.

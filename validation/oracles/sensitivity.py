@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How far a predicted step goes with the constants it is made from: each one low and high, by what is known of it."""
+"""Sensitivity of a predicted step to its constants: each one low and high, within its known range."""
 
 import copy
 import json
@@ -41,7 +41,7 @@ def clock(device, factor):
 
 
 def beside(device, factor):
-    """Of the bandwidth that collectives take; at the slow end they take more."""
+    """Changes the bandwidth that collectives take; at the slow end they take more."""
     if "collective_bandwidth" in device["sustained"]:
         device["sustained"]["collective_bandwidth"] = scaled(device["sustained"]["collective_bandwidth"], 1 / factor)
 
@@ -58,8 +58,8 @@ def mean_of_largest(count):
     return step * sum(z * count * normal.pdf(z) * normal.cdf(z) ** (count - 1) for z in (i * step for i in range(-512, 513)))
 
 
-# name: (of the device, of the catalogue, of the machine, or of its GPUs; low and high as factors of the slower and the faster end, of
-# GPUs their standard deviation; why)
+# name: (of the device, of the catalogue, of the machine, or of its GPUs; low and high as factors of the slower and the faster end,
+# for GPUs their standard deviation; the reason)
 CONSTANTS = {
     "GEMMs' rate": ("device", gemms, 0.94, 1.06, "two stacks differ by 6 to 7 % on one shape"),
     "attention's rate": ("device", attention, 0.9, 1.1, "mean error on shapes held out"),
@@ -77,7 +77,7 @@ CONSTANTS = {
 
 
 class Varied:
-    """A case whose runs have one constant changed, of a row on so many GPUs."""
+    """A case whose runs have one changed constant, for a row on `gpus` GPUs."""
 
     def __init__(self, case, constant, high, gpus):
         self._case, self._constant, self._high, self._gpus = case, constant, high, gpus
@@ -130,7 +130,7 @@ class Varied:
 
 
 def simulated_ranks(workload):
-    """Of a training job: as many copies as `symmetry` says, if it does."""
+    """Simulated ranks of a training job, with as many copies as `symmetry` says, if it is set."""
     degrees = workload["parallelism"] | workload.get("symmetry", {})
     return math.prod(degrees.get(key, 1) for key in ("tensor", "context", "pipeline", "data"))
 
@@ -144,7 +144,7 @@ def slower_host(catalogue, factor):
 
 def sensitivity(row, case):
     """(seconds, {constant: (change with the slow end, with the fast end) in percent}, low, high): the ends of all
-    together, as independent as they are, are root sums of squares."""
+    constants together are root sums of squares, because the constants are independent."""
     middle = row.run(case)
     changes = {name: tuple(100 * (row.run(Varied(case, name, high, row.gpus)) / middle - 1) for high in (False, True))
                for name in CONSTANTS}  # fmt: skip

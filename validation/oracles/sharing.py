@@ -17,7 +17,8 @@ def mix64(x):
 
 
 def ecmp_choice(source, destination, queue_pair, node, seed, choices):
-    """Which of equal ports a switch takes: the hash that src/routing/algorithm/routing_algorithm.hpp documents."""
+    """The one of several equal ports that a switch uses: the hash that src/routing/algorithm/routing_algorithm.hpp
+    documents."""
     x = (source << 32 | destination) * 0x9E3779B97F4A7C15 & MASK
     x ^= (queue_pair << 32 | node) + mix64(seed) & MASK
     return (mix64(x) >> 32) * choices >> 32
@@ -33,7 +34,7 @@ class FatTree:
         self.edges = k * self.half
 
     def path(self, source, destination, choose):
-        """Directed links from host to host. choose(node) picks one of k/2 ways up at a switch (its node number)."""
+        """Directed links from host to host. choose(node) selects one of k/2 ports up at a switch (its node number)."""
         edge, other_edge = source // self.half, destination // self.half
         pod, other_pod = source // self.pod, destination // self.pod
         up, down = [("host up", source)], [("host down", destination)]
@@ -89,8 +90,8 @@ class Incidence:
 
 
 def max_min_rates(paths):
-    """Max-min fair rates by progressive filling (Bertsekas, Gallager: Data Networks, 2nd ed., 6.5.2): all flows grow
-    alike; those on a link that is full stay as they are."""
+    """Max-min fair rates by progressive filling (Bertsekas, Gallager: Data Networks, 2nd ed., 6.5.2): all flows grow at
+    the same rate; flows on a full link stop growing."""
     takes = Incidence(paths)
     rate = numpy.zeros(takes.flows)
     room = numpy.ones(len(takes.numbers))
@@ -106,7 +107,7 @@ def max_min_rates(paths):
 
 
 def share_of_sources(wanted, room):
-    """A NIC serves its queue pairs one packet each in turn: what each wants, or the equal share of those that want more.
+    """A NIC serves its queue pairs one packet each in turn: each gets its demand, or the equal share if it demands more.
 
     `room`: for each source, the part of its link that is left for data.
     """
@@ -121,8 +122,9 @@ def share_of_sources(wanted, room):
 
 def window_rates(forward, backward, receivers, window_time, base_time, ack_share, tolerance=2e-4):
     """Equilibrium of fixed windows on first-in-first-out links (Mo, Walrand 2000, doi:10.1109/90.879343, section 2):
-    rate = window / (base + waiting on the way), where a link makes wait just so long that it carries no more than its
-    rate. Waiting counts on the way of the data and on that of the ACKs, which share the queues of the other direction.
+    rate = window / (base + waits on the path), where the wait at a link is just long enough that it carries no more
+    than its rate. Waits count on the path of the data and on that of the ACKs, which share the queues of the other
+    direction.
 
     `forward`, `backward`: paths of data and ACKs, flows of a source one after another. The first link is the host's own,
     where queue pairs take turns instead of queueing and ACKs go first. `receivers`: host of each flow; `window_time`: of

@@ -7,7 +7,7 @@ from oracles.wire import quantity
 
 
 class Steady:
-    """What /links_series says after `since` ps."""
+    """The samples in /links_series after `since` ps."""
 
     def __init__(self, run, experiment, since):
         self.links, self.series = run.links, run.links_series

@@ -12,12 +12,12 @@ import yaml
 from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict, right_order, rows_of
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
-# Ranks that are simulated of those that share out parameters, as a multiple of servers: what all send and receive is the same.
+# Simulated ranks of those that share out parameters, as a multiple of servers: all ranks send and receive the same.
 MAX_SHARDS = 16
 LAYERS = {"llama-3.1-405b": 126}
 # Channels of NCCL on servers of eight devices and eight NICs: eight rings, each twice (src/graph/connect.cc).
 CHANNELS_ACROSS = 16
-MAX_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds as much
+MAX_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds the same time
 
 
 @dataclasses.dataclass
@@ -63,7 +63,7 @@ def batch_of(row):
 
 
 def seconds_of(row):
-    """Of a step, from tokens/s and GPU."""
+    """Seconds of a step, from tokens/s per GPU."""
     return batch_of(row) * row["sequence"] / (row["tokens"] * row["gpus"])
 
 
@@ -84,7 +84,7 @@ def model_of(case, facts, row):
 
 
 def longer(case, name, sequence):
-    """The ready-made model, with as many positions as the row has tokens if it has fewer."""
+    """The ready-made model; if it has fewer positions than the row has tokens, with as many as tokens."""
     model = json.loads((case.root / "workloads/models" / f"{name}.json").read_text())
     if model["max_position_embeddings"] >= sequence:
         return name
@@ -165,13 +165,13 @@ def experiment(case, facts, row, micro_batches):
 
 
 def micro_batches_of(row):
-    """How many, of the row's size: a batch that they do not divide is that of so many fractions."""
+    """Number of micro-batches of the row's size: a batch that is no multiple of them has a fraction."""
     data = row["gpus"] // (row.get("tensor", 1) * row.get("pipeline", 1) * row.get("context", 1))
     return batch_of(row) / (row["micro_batch"] * data)
 
 
 def step(case, facts, row):
-    """Seconds of a step. More than three micro-batches are continued in a straight line from two and three."""
+    """Seconds of a step. Times of more than three micro-batches are extrapolated linearly from two and three."""
 
     def seconds(micro_batches):
         changed = copy.copy(case)
@@ -179,7 +179,7 @@ def step(case, facts, row):
         return changed.run()[0].time * 1e-12
 
     many = micro_batches_of(row)
-    # Interleaved, in groups of as many as stages, and messages go together only where there are more than one group.
+    # Interleaved, in groups of as many as stages; messages are joined only with more than one group.
     group = row.get("pipeline", 1)
     most = MAX_MICRO_BATCHES * group
     if many <= most and many == int(many):
@@ -189,6 +189,6 @@ def step(case, facts, row):
 
 
 def summary(points, roundings=None):
-    """Mean absolute error in percent, largest error, and percent of pairs in the right order, as right_order()."""
+    """Mean absolute error in percent, largest error, and percent of pairs in the right order, as in right_order()."""
     errors = [100 * (predicted / published - 1) for published, predicted in points]
     return mean_error(points), max(errors, key=abs), right_order(points, roundings)

@@ -62,10 +62,10 @@ class Network:
 
 
 def train(arrivals, frames, rates, delays):
-    """Store and forward: packet j reaches the first output at arrivals[j]; gives its arrival at the end of the path.
+    """Store and forward: packet j reaches the first output at arrivals[j]; returns its arrival at the end of the path.
 
-    D(i, j) = max(D(i-1, j) + delay(i-1), D(i, j-1)) + frame(j) / rate(i): link i starts with packet j when all of it is
-    there and packet j-1 has left.
+    D(i, j) = max(D(i-1, j) + delay(i-1), D(i, j-1)) + frame(j) / rate(i): link i starts with packet j when all of it
+    has arrived and packet j-1 has left.
     """
     for rate, delay in zip(rates, delays, strict=True):
         out = []

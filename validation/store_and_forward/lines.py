@@ -5,7 +5,7 @@ from oracles.wire import Network, quantity
 
 
 def runs(case):
-    """The run of each line, its network, rates and delays of its links, and the sizes that are sent."""
+    """The run of each line, its network, rates and delays of its links, and the message sizes."""
     every_rate, every_delay = case.experiment["topology"]["link_rate"], case.experiment["topology"]["link_delay"]
     for links in range(1, len(every_rate) + 1):
         rates, delays = every_rate[:links], every_delay[:links]

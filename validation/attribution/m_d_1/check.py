@@ -7,7 +7,7 @@ from oracles.wire import Network, quantity, serialization
 SOURCE = "Lindley 1952"
 EXPERIMENT = "validation/queueing/m_d_1/experiment.yaml"
 SOURCES = 16
-PACKETS = 5000  # of each source
+PACKETS = 5000  # per source
 
 
 def check(case):

@@ -13,7 +13,7 @@ class Rounds:
     """Alpha-beta time of an algorithm in rounds, whose messages share links."""
 
     def __init__(self, experiment, links_of):
-        """links_of(from, to): names of the links of that way, one after another."""
+        """links_of(from, to): names of the links of that path, in order."""
         self.network = Network.of(experiment)
         topology = experiment["topology"]
         self.rate, self.delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])
@@ -23,14 +23,15 @@ class Rounds:
         self.known = {}
 
     def alone(self, links, size):
-        """Store and forward over so many links, the first and the last one of them a host's."""
+        """Store-and-forward time over so many links; the first and the last one are a host's."""
         frames = self.network.frames(size)
         rates = [self.host_rate, *[self.rate] * (links - 2), self.host_rate]
         delays = [self.delay + self.network.latency] * (links - 1) + [self.delay]
         return train([0] * len(frames), frames, rates, delays)[-1]
 
     def loads(self, ways):
-        """For each way, how many messages share its fullest link; and the mean over the links between routers."""
+        """For each path, the number of messages that share its fullest link; and the mean over the links between
+        routers."""
         load = {}
         for links in ways:
             for link in links:
@@ -40,10 +41,10 @@ class Rounds:
         return [max(load[link] for link in links) for links in ways], max(mean, 1)
 
     def total(self, rounds, even=False):
-        """A rank starts a round when it has what the round before brings it. Messages of a round are of one size.
+        """A rank starts a round when the data of the previous round has arrived. All messages of a round have one size.
 
-        Fullest links decide as long as ranks go in step; where they do not, no less than the mean load of the links
-        (`even`) is left.
+        The fullest links decide while ranks work in step; otherwise the mean load of the links (`even`) is the lower
+        bound.
         """
         clock = {}
         for messages in rounds:
@@ -91,7 +92,7 @@ def links_of_leaves(source, destination):
 
 
 def links_of_ring(source, destination):
-    """The shorter way round."""
+    """The shorter direction around the ring."""
     steps = (destination - source) % 16
     hops = [((source + i) % 16, +1) for i in range(steps)] if steps <= 8 else [
         ((source - i) % 16, -1) for i in range(16 - steps)
@@ -100,7 +101,7 @@ def links_of_ring(source, destination):
 
 
 def crossover(difference, least, most, runs=3):
-    """Where a rising or falling function changes its sign, by false position on sizes that are multiples of 1 KiB."""
+    """The size at which a rising or falling function changes its sign, by false position over multiples of 1 KiB."""
     low, high = difference(least), difference(most)
     if low * high > 0:
         raise RuntimeError(f"the order of the two is the same at {least} and {most} B")
@@ -130,7 +131,7 @@ def check(case):
         return crossover(lambda size: one(size) - other(size), 16 << 10, 16 << 20, 12)
 
     def model(algorithm):
-        """Weft's own alpha-beta model, which knows of no network: alpha is the time of a small packet over the switch."""
+        """Weft's own alpha-beta model, which has no network: alpha is the time of a small packet over the switch."""
         run, experiment = case.run({**changes("switch", "halving_doubling", 16), "workload": {
             "kind": "traffic", "pattern": "permutation", "ranks": 16, "size": "64 B", "shift": 1}})  # fmt: skip
         options = MACHINES["switch"]["algorithms"][algorithm]
@@ -177,13 +178,13 @@ def check(case):
         return size / 4096 * serialization(4096 + 82, rate)
 
     def nvlink_time(size, rate):
-        """Over NVLink: frames of 128 B with a flit of 16 B each, and without ACKs another one for the answer."""
+        """Over NVLink: frames of 128 B with a flit of 16 B each, and without ACKs another flit for the answer."""
         return size / 128 * serialization(128 + 16 + 16, rate)
 
     nvlink, nic, size = 3_600_000_000_000, 400_000_000_000, 16 << 20
     flat = wire_time(2 * 31 * size / 32, nic)
     hierarchical = nvlink_time(2 * 7 * size / 8, nvlink) + wire_time(2 * 3 * size / 32, nic)
-    one_ring = {"channels": 1}  # which comes and leaves by one NIC of each server
+    one_ring = {"channels": 1}  # it enters and leaves each server by one NIC
     rows = []
     for algorithm, of_bytes in (("ring", flat), ("hierarchical", hierarchical)):
         latency = time("servers", algorithm, 128 << 10, **one_ring)
@@ -192,7 +193,7 @@ def check(case):
     case.within("4 servers: 16 MiB by one flat ring and hierarchically; bytes, and bytes plus the time of 128 KiB", rows, "us", 0)
 
     def longer(machine, name, **options):
-        """Time of 64 MiB less that of 32 MiB."""
+        """Time of 64 MiB minus that of 32 MiB."""
         return (time(machine, name, 64 << 20, **options) - time(machine, name, 32 << 20, **options)) / 1e6
 
     added = 32 << 20
@@ -203,13 +204,14 @@ def check(case):
     even = wire_time(9 * added / 8, nvlink) / 1e6
     case.within("NVSwitch, GPU ports as fast as NVLink: the same of nvls, S + S/n over NVLink",
                 [(even, 0.002 * even, longer("nvswitch_even", "nvls", **same))], "us", 1)  # fmt: skip
-    # Nothing holds back what a GPU contributes, so that it piles up behind its port, which is faster than NVLink. The
-    # sums that it sends out again (p of NVLink's rate) come behind what is there, beside what it contributes (c).
+    # Nothing limits the rate at which a GPU contributes data, so that data queues behind its port, which is faster than
+    # NVLink. The sums that it sends out again (p of NVLink's rate) queue behind this data, beside the data that it
+    # contributes (c).
     even = nvlink_time(9 * added / 8, nvlink) / 1e6
     faster = nvlink_time(4096, nvlink) / wire_time(4096, nvlink + 504_000_000_000)
     c = 1 / (1 + 1 / (8 * faster))
     p = c / (8 * faster)
-    idle = (1 - c / 8 - 8 * p) / c  # of the way down, until all is contributed: the time of S over c
+    idle = (1 - c / 8 - 8 * p) / c  # share of the path down, until all is contributed: the time of S over c
     a_slice = nvlink_time(128 << 10, nvlink) / 1e6  # sums go on slice by slice
     piled = even + nvlink_time(added * idle, nvlink) / 1e6
     case.within("NVSwitch: the same of nvls behind ports for NVLink and PCIe together", [(piled, a_slice, nvls_time)], "us", 1)

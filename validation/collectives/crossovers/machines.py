@@ -4,14 +4,14 @@
 WHOLE = {"chunk_size": "1 TiB", "slices_per_chunk": 1}  # each exchange of a round is one message
 
 MACHINES = {
-    # A switch of full-rate ports: what differs are rounds and bytes.
+    # A switch of full-rate ports: algorithms differ in rounds and bytes only.
     "switch": {
         "title": "16 hosts on one switch, 400 Gb/s",
         "topology": {"kind": "star", "hosts": 16, "link_rate": "400 Gb/s", "link_delay": "1 us"},
         "ranks": 16,
         "algorithms": {"ring": {}, "double_binary_tree": {"channels": 2}, "halving_doubling": WHOLE, "recursive_doubling": WHOLE},
     },
-    # Four leaves of four hosts with one link up each: what leaves a leaf meets there.
+    # Four leaves of four hosts with one link up each, which all traffic that leaves a leaf shares.
     "leaves": {
         "title": "4 leaves of 4 hosts, oversubscribed 4 to 1",
         "topology": {
@@ -49,7 +49,7 @@ MACHINES = {
         "ranks": 8,
         "algorithms": {"nvls": {}, "ring": {}},
     },
-    # The same, but what a GPU sends queues in front of its own port instead of behind it.
+    # The same, but data that a GPU sends queues in front of its own port instead of behind it.
     "nvswitch_even": {
         "topology": {
             "kind": "server", "design": {
@@ -64,7 +64,7 @@ MACHINES = {
 
 
 def changes(machine, algorithm, size):
-    """Of experiment.yaml."""
+    """Changes of experiment.yaml for an algorithm and a size on a machine."""
     one = MACHINES[machine]
     return {
         "topology": one["topology"],

@@ -23,7 +23,7 @@ from collectives.crossovers.machines import MACHINES, changes  # noqa: E402
 
 
 def sweep(weft, machine, algorithm, scratch):
-    """[(bytes, us)] of 1 KiB to 16 MiB, as `weft perf` gives them."""
+    """[(bytes, us)] for 1 KiB to 16 MiB, as printed by `weft perf`."""
     experiment = yaml.safe_load((HERE / "experiment.yaml").read_text())
     experiment.update(changes(machine, algorithm, 0))
     config, table = pathlib.Path(scratch) / "experiment.yaml", pathlib.Path(scratch) / "table.csv"

@@ -28,7 +28,7 @@ def closed_form(experiment, ranks, size):
         return ranks * serialization(frame, ranks * rate)
 
     def through(first, second, delays):
-        """Frame by frame over two links, of which the second waits for the first."""
+        """Frame by frame over two links; the second waits for the first."""
         here = there = 0
         for frame in frames:
             here += first(frame)
@@ -39,13 +39,13 @@ def closed_form(experiment, ranks, size):
         return serialization(frame, rate)
 
     up = through(on_host, on_unit, (delay + network.latency, unit_delay))
-    # Downwards the last of n frames of a turn is behind all others.
+    # On the path down the last of n frames of a turn is behind all others.
     down = through(on_unit, on_host, (unit_delay + network.latency, delay))
     return up + down
 
 
 def bytes_of(run, link_class, half):
-    """Of all links of a class, in one direction (0: the one in which they were built)."""
+    """Wire bytes of all links of a class in one direction (0: the direction in which they were built)."""
     links = run.links
     chosen = (links["link_class"] == link_class) & (links["id"] % 2 == half)
     return int(links["bytes"][chosen].sum())
@@ -78,7 +78,8 @@ def check(case):
 
     workload = {"kind": "collective", "collective": "all_reduce", "ranks": 16, "size": f"{size} B", "ranks_per_server": 8}
     run, _ = case.run({"topology": SERVERS, "workload": workload | {"algorithm": "nvls_tree", "channels": 2}})
-    # Two servers: in each tree one is the root; each head sends its sum one way, and gets the result the other way.
+    # Two servers: in each tree one is the root; each head sends its sum in one direction, and receives the result in
+    # the other.
     pairs = [(16 * wire(size + size // 8), bytes_of(run, "nvlink", 0)), (16 * wire(size // 8), bytes_of(run, "nic", 0))]
     run, _ = case.run({"topology": SERVERS, "workload": workload | {"algorithm": "collnet"}})
     pairs += [(16 * wire(2 * 7 * size // 8), bytes_of(run, "nvlink", 0)), (16 * wire(size // 8), bytes_of(run, "nic", 0))]

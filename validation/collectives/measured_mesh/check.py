@@ -20,7 +20,7 @@ WAYS = (
     ("the same, 12 channels", EARLY | {"workload.channels": 12}),
     ("the same, constants at their most", EARLY | {"workload.kernel_constants": "high"}),
 )
-# Bytes with which LL takes one channel more: threads, threshold, ranks (NCCL src/enqueue.cc).
+# Bytes from which LL uses one more channel: threads, threshold, ranks (NCCL src/enqueue.cc).
 FULL_CHANNEL = 512 * 8 * 4
 CHANNELS = 24
 
@@ -38,7 +38,7 @@ def check(case):
             MEASURED,
             lambda size, kernel=kernel: {"workload.size": f"{size} B"} | kernel,
         )
-    ours, left = {}, {}  # what is left of a measured time, for each channel that has part in it
+    ours, left = {}, {}  # the rest of a measured time, per channel that takes part in it
     for size, us in MEASURED.items():
         if 16 << 10 <= size <= 16 << 20:
             ours[size] = case.run(EARLY | {"workload.size": f"{size} B"})[0].time / 1e6

@@ -22,7 +22,8 @@ def rows(case, quantity, factor, changes):
         mine = run.operations["rank"] == rank
         computing = length[mine & (run.operations["operation"] == 1)][0]
         reducing = int(length[mine & (run.operations["operation"] == 2)][0])
-        # Of the time beside the all-reduce 1 - 1 / factor is lost; a last part of a picosecond counts as one.
+        # A share of 1 - 1 / factor of the time beside the all-reduce is lost; times are rounded up to whole
+        # picoseconds.
         lost = reducing * (1 - 1 / fractions.Fraction(factor))
         pairs.append((10**9 + -(-lost.numerator // lost.denominator), computing))
     case.exact_all(quantity, pairs)

@@ -2,7 +2,7 @@
 import csv
 
 SOURCE = "Zhang et al. 2024 (LLMCompass)"
-# What a GEMM that is launched and waited for by itself takes besides: the third parameter of the fit.
+# Additional time of a single GEMM for its launch and the wait for its end: the third parameter of the fit.
 LAUNCH = 29e-6
 
 
@@ -25,8 +25,8 @@ def check(case):
     # The fit itself: three parameters, twenty points from 2 to 293 TFLOP/s.
     case.within("20 GEMMs on an A100: mean and largest error of the fit",
                 [(0, 2, sum(fit) / len(fit)), (0, 4, max(fit))], "%", 1)
-    # GEMMs that were not fitted to.
+    # GEMMs that were not used for the fit.
     case.within("GEMMs of a GPT-3 layer, not fitted to", [(0, 5, error) for error in errors["layer"]], "%", 1)
-    # A known fault, held so that the documents stay right: GEMMs with few columns or a short inner side.
+    # A known error, checked so that the documents stay right: GEMMs with few columns or a short inner side.
     case.within("batched GEMMs of its attention: known fault of the model", [(-45, 5, errors["attention"][0]),
                                                                              (-15, 5, errors["attention"][1])], "%", 1)

@@ -9,25 +9,25 @@ from devices import experts
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a; sitar-lab/NeuSight 6945927; Azure/AI-benchmarking-guide 8fd0c6e"
 GPUS = ("A100", "H100", "H200", "B200")
-# What the tables of fp8 have besides the GEMM, fitted with it (workloads/devices): us, and the fraction of the bandwidth at which so many
-# bytes of each element of the m x k factor are read and written: 2 for the largest magnitude, 2 and 1 for the cast; scaled in blocks, 2 and 1,
-# and for each 128 elements a scale of 4.
+# Additional time in the tables of fp8, fitted together with the GEMM (workloads/devices): us, and the fraction of the bandwidth at which each
+# element of the m x k factor is read and written. Bytes per element: 2 for the largest magnitude, 2 and 1 for the cast; scaled in blocks, 2
+# and 1, and for each 128 elements a scale of 4.
 QUANTISATION = {
     "fp8": {"H100": (9.27, 0.608), "H200": (9.32, 0.488), "B200": (12.9, 0.546)},
     "fp8_block": {"H100": (1.52, 0.553), "H200": (1.38, 0.382), "B200": (4.64, 0.758)},
 }
 QUANTISING = {"fp8": 5, "fp8_block": 3 + 4 / 128}
 BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
-# BabelStream's copy, GB/s read and written (Azure/AI-benchmarking-guide, commit 8fd0c6e1, MIT, Azure_Results). Its arrays, of a size that is
-# not said, have 256 MiB unless it is asked for others.
+# BabelStream's copy, GB/s read and written (Azure/AI-benchmarking-guide, commit 8fd0c6e1, MIT, Azure_Results). The size of its arrays is not
+# given; its default is 256 MiB.
 COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
-# What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels. The
-# A100 has no layer with even routing to fit to: the H100's are assumed.
+# Additional time of layers of experts, fitted together with their grouped GEMMs: us, and the fraction of the bandwidth of elementwise kernels.
+# The A100 has no layer with even routing to fit to: the H100's values are assumed.
 LAYERS = {("H100", "bf16"): (15.2, 0.905), ("B200", "bf16"): (23.6, 0.547), ("H100", "fp8_block"): (13.5, 0.65),
           ("B200", "fp8_block"): (26.5, 0.959), ("A100", "bf16"): (15.2, 0.905)}  # fmt: skip
-DRAWS = 5  # of loads of a layer with uneven routing, as were measured
+DRAWS = 5  # of loads of a layer with uneven routing, as in the measurement
 GEMMS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
-FAR = 40  # percent: nearly all such layers take several times as long as their like
+FAR = 40  # percent: nearly all such layers take several times as long as similar ones
 
 
 def rows_of(case, name):
@@ -36,7 +36,7 @@ def rows_of(case, name):
 
 
 def seconds(case, device, kernels):
-    """As weft has them inside a long step."""
+    """Times in weft inside a long step."""
     run, _ = case.run({"workload.device": device, "workload.operations": [{"rank": 0, "compute": one} for one in kernels]})
     return (run.operations["end"] - run.operations["start"]) * 1e-12
 
@@ -91,7 +91,7 @@ def check_gemms(case, gpu, precision, rows):
 
 
 def bytes_of(shape, precision):
-    """Results have 16 bits."""
+    """Bytes of a GEMM whose results have 16 bits."""
     m, n, k = shape["m"], shape["n"], shape["k"]
     return f"{(1 if precision in QUANTISATION else 2) * (m * k + k * n) + 2 * m * n} B"
 
@@ -100,7 +100,7 @@ def check_attention(case, gpu, rows):
     kernels = []
     for row in rows:
         batch, seq, heads, kv_heads, size = (int(row[key]) for key in ("batch", "seq", "heads", "kv_heads", "head_dim"))
-        # Queries, results, keys and values, and these once more into the cache.
+        # Queries, results, keys and values; keys and values are also written into the cache.
         moved = 2 * batch * seq * size * (2 * heads + 4 * kv_heads)
         kernels.append({"bytes": f"{moved} B", "precision": "bf16", "attention": {
             "queries": seq, "keys": seq, "head_size": size, "heads": batch * heads, "causal": True}})  # fmt: skip
@@ -112,8 +112,8 @@ def check_attention(case, gpu, rows):
 
 
 def kernels_of_experts(row, precision, loads=None):
-    """Both grouped GEMMs of one GPU, of as many tokens for each expert or of `loads`; copies, casts and the activation; and what TensorRT-LLM
-    does to choose experts, in 16 bits."""
+    """Both grouped GEMMs of one GPU, with equal tokens for all experts or with `loads`; copies, casts and the activation; and the kernels of
+    TensorRT-LLM that choose experts, in 16 bits."""
     kind = (precision, experts.masked(row["gpu"]))
     gemms = []
     for m, n, k, count in experts.gemms(row):
@@ -127,8 +127,8 @@ def kernels_of_experts(row, precision, loads=None):
 
 
 def seconds_of_layers(case, gpu, precision, layers):
-    """Grouped GEMMs with what was measured besides: of each layer one time for all launches, and a fraction of the bandwidth of other kernels
-    for those that go through all copies (LAYERS)."""
+    """Grouped GEMMs with the other measured kernels: one time per layer for all launches, and a fraction of the bandwidth of other kernels
+    for those that read or write all copies (LAYERS)."""
     time, fraction = LAYERS[gpu, precision]
     ours = seconds(case, ready_made(case, gpu), [kernel for gemms, others in layers for kernel in (*gemms, *others)])
     device = yaml.safe_load((case.root / f"workloads/devices/{gpu.lower()}-sxm.yaml").read_text())
@@ -169,9 +169,9 @@ def spread_of(found):
 
 
 def power_law(tokens, chosen, count, exponent, generator):
-    """Tokens of each of `count` experts as the source draws them (collector/helper.py, power_law_logits_v3): shares of a power law cut to 1 to 0.8
-    of the tokens (0.01 to 2 if there are no more copies than experts), made whole; an expert has each token once at most, what is too
-    much or lacks goes to those with least, what is too little is taken from those with most."""
+    """Tokens of each of `count` experts as the source draws them (collector/helper.py, power_law_logits_v3): shares of a power law clipped to 1 to
+    0.8 of the tokens (0.01 to 2 if there are no more copies than experts), rounded to whole tokens. An expert has each token at most once. Missing
+    and surplus tokens are added to the experts with the fewest, or taken from those with the most."""
     least, most = (1, 0.8 * tokens) if tokens * chosen > count else (0.01, 2)
     power = 1 - exponent
     drawn = (least**power + (most**power - least**power) * generator.random(count)) ** (1 / power)
@@ -184,7 +184,7 @@ def power_law(tokens, chosen, count, exponent, generator):
 
 
 def check_uneven(case, gpu, precision, rows):
-    """Rates are those of layers with even routing: only the tokens of each expert differ."""
+    """Rates are those of layers with even routing: only the tokens per expert differ."""
     generator = np.random.default_rng(1)
     layers, mean_layers = [], []
     for row, shape in zip(rows, shapes_of(rows)):
@@ -201,7 +201,7 @@ def check_uneven(case, gpu, precision, rows):
 
 
 def check_memory(case):
-    """Curves are fractions of a peak: here of the card that was measured."""
+    """Curves are fractions of a peak, here the peak of the measured card."""
     device = yaml.safe_load((case.root / "workloads/devices/a100-sxm.yaml").read_text())
     device["memory_bandwidth"] = "1555 GB/s"
     path = case.scratch / "a100-40gb.yaml"
@@ -218,7 +218,7 @@ def check_memory(case):
 
 
 def check_copies(case):
-    """Curves of the H100 and the H200 are an A100's: what copies reach there says how far that goes."""
+    """The curves of the H100 and the H200 are those of an A100: rates of copies show how well they apply."""
     found = {}
     for size in (512, 4096):
         kernel = {"bytes": f"{size} MiB", "traffic": "elementwise", "precision": "bf16"}

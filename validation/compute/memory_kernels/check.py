@@ -18,9 +18,9 @@ def check(case):
         ratios.setdefault(point["set"], []).append(math.log(time / measured))
     fit = ratios["fit"]
     spread = math.sqrt(sum(ratio**2 for ratio in fit) / len(fit))
-    # One parameter for all kernels: right on average, by construction, and this far off for one kernel.
+    # One parameter for all kernels: correct on average, by construction, with this error for a single kernel.
     case.within("17 kernels on an A100: mean and root mean square of ln(model / measured)",
                 [(0, 0.02, sum(fit) / len(fit)), (0, 0.3, spread)], "", 2)
-    # Kernels that were not fitted to are no further off than those that were.
+    # Errors of kernels outside the fit are no larger than those of kernels in the fit.
     case.within("the same of softmax, layer norm, GELU of a GPT-3 layer, not fitted to",
                 [(0, spread, ratio) for ratio in ratios["layer"]], "", 2)

@@ -23,10 +23,10 @@ def run(case, noise, steps=STEPS, seed=1):
 
 def check(case):
     quiet = run(case, None).time
-    meeting = quiet / STEPS - COMPUTE_US * 1e6  # what a step takes besides computing; ps
+    meeting = quiet / STEPS - COMPUTE_US * 1e6  # time of a step besides compute; ps
 
     def stretch(noise):
-        """How much longer than without noise the slowest rank of a step computes, on average."""
+        """Additional compute time of the slowest rank of a step, on average, compared with a run without noise."""
         return (run(case, noise).time / STEPS - meeting) / (COMPUTE_US * 1e6) - 1
 
     # Every step waits for the slowest of its ranks: the mean of the largest of n draws, with the standard error of the
@@ -35,7 +35,7 @@ def check(case):
     case.within("jitter of 5 %, 8 ranks: steps are longer by 1.4236 x 5 %",
                 [(100 * JITTER * LARGEST, 100 * error, 100 * stretch({"jitter": JITTER, "distribution": "normal"}))],
                 "%", 2)
-    # A rank has its factor for the whole run: what varies is the seed, and all steps of a run are alike.
+    # A rank keeps its factor for the whole run: all steps of a run are alike, and only the seed varies.
     factors = [(run(case, {"spread": SPREAD, "distribution": "normal"}, 1, seed).time - meeting) / (COMPUTE_US * 1e6) - 1
                for seed in range(1, SEEDS + 1)]  # fmt: skip
     error = 3 * SPREAD * math.sqrt(VARIANCE / SEEDS)

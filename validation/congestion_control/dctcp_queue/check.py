@@ -21,8 +21,8 @@ def check(case):
         frames = packet, quantity(network["ack"])
         round_trip = 2 * sum(serialization(frame, rate) for frame in frames) + 4 * quantity(topology["link_delay"])
         product = round_trip / service
-        threshold = quantity(network["ecn"]["kmin"]) / packet + 1  # what is waiting, and what is in transmission
-        marking = ceil(product + threshold)  # packets in flight: the next one finds more than K waiting
+        threshold = quantity(network["ecn"]["kmin"]) / packet + 1  # the queue, and the packet in transmission
+        marking = ceil(product + threshold)  # packets in flight: the next one finds a queue of more than K
         peak = marking / flows + 1
         rounds, factor = sawtooth(peak, GAIN)
         measured, cuts = cycles(run.rates_series, flows)
@@ -69,8 +69,8 @@ def troughs(queue, high, low):
 
 
 def cycles(series, flows):
-    """Mean time from one round of cuts to the next, in us, and cuts of a flow in it. Cuts that follow another of the same
-    flow within two round trips (300 us) are of the same round."""
+    """Mean time from one round of cuts to the next, in us, and cuts of a flow in it. Cuts within two round trips (300 us)
+    of another cut of the same flow belong to the same round."""
     late = series["time"] > SINCE
     rounds = cuts = 0
     for host in range(1, flows + 1):

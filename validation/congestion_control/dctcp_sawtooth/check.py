@@ -22,7 +22,7 @@ def check(case):
         base += sum(serialization(frame, rate) for frame in (packet, quantity(network["ack"])) for rate in (slow, fast))
         product = base / service
 
-        marking = ceil(product + packets + 1)  # in flight: each then finds more than K packets waiting
+        marking = ceil(product + packets + 1)  # in flight: each then finds a queue of more than K packets
         periods, least = [], []
         for part in (0, 1):
             rounds, factor = sawtooth(marking + 1, gain, part)
@@ -38,7 +38,7 @@ def check(case):
         queue = Steady(run, experiment, SINCE).queue("switch0", "host0") / packet
         name = f"K = {packets}, g = 1/{1 / gain:.0f}"
         case.within(f"{name}: period", [middle(periods) + (period,)], "us", 0)
-        # Part of the packet in transmission is gone.
+        # Part of the packet in transmission has left.
         case.within(
             f"{name}: least and largest queue",
             [
@@ -51,5 +51,5 @@ def check(case):
 
 
 def middle(values):
-    """Centre and half of the range."""
+    """Centre and half the width of the range."""
     return (min(values) + max(values)) / 2, (max(values) - min(values)) / 2

@@ -10,7 +10,7 @@ HOPS = 2
 
 
 def swift_round_trip(flows, packet):
-    """us at which `flows` windows w hold what the target asks for: w packet = target(w) / flows."""
+    """us at which `flows` windows w satisfy the target: w packet = target(w) / flows."""
     base, low_window, high_window = 20.0, 0.1, 100.0
     slope = 5 * base / (1 / sqrt(low_window) - 1 / sqrt(high_window))
     low, high = 1e-3, 1e4
@@ -31,7 +31,7 @@ def timely_round_trip(flows):
 
 
 def round_trip(case, algorithm, flows, **more):
-    """us, of a packet that finds the mean queue; and the time of a packet."""
+    """us: the wait of a packet that finds the mean queue; and the time of a packet."""
     run, experiment = case.run({"topology.hosts": flows + 1, "network.congestion_control": algorithm, **more})
     network, topology = experiment["network"], experiment["topology"]
     rate, delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])

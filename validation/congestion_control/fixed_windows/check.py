@@ -7,7 +7,7 @@ SINCE = 5 * 10**9  # ps
 
 
 def shares(window, long_trip, short_trip):
-    """Of the long flow and of each short one. All in ps: the window's time on the wire, base round trips."""
+    """Rates of the long flow and of each short one. All in ps: the window's time on the wire, base round trips."""
     least, most = 0.0, 1e12  # the wait at each of the two queues
     while most - least > 1:
         wait = (least + most) / 2

@@ -15,7 +15,7 @@ def check(case):
         for buffer in (1, 2, 3, 5, 8, 20, 40):
             run, _ = case.run({"network.credit.buffer": f"{buffer * frame} B", "topology.link_delay": f"{delay} us"})
             packets, delivered = int(run.messages["packets"][0]), int(run.messages["delivered"][0])
-            start, known = [0], []  # of each frame; and when the sender knows that it has left the buffer
+            start, known = [0], []  # per frame; and the time at which the sender knows that it has left the buffer
             for j in range(packets):
                 if j:
                     start.append(max(start[-1] + packet, known[j - buffer] if j >= buffer else 0))

@@ -20,8 +20,8 @@ def check(case):
 
         run, experiment = case.run({**size, "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "8192 B"}})
         message = network.wire(8192)
-        # Any wiring with one link between two groups: each global link is passed by p a times p a ordered pairs in
-        # each direction, and a way has a local link at an end unless the router with the global link is there.
+        # Any wiring with one link between two groups: each global link is used by p a times p a ordered pairs in each
+        # direction, and a path has a local link at an end unless the router there has the global link.
         ordered = groups * (groups - 1) * a * a * p * p
         local = groups * a * (a - 1) * p * p + ordered * 2 * (a - 1) // a
         for name, pairs in (("global", ordered), ("local", local)):

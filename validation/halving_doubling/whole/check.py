@@ -7,7 +7,7 @@ HOSTS = (2, 4, 8, 16)
 
 
 def run(case, **workload):
-    """Time and bytes of each rank by the rounds, and as measured."""
+    """Time and bytes of each rank, as calculated from the rounds and as measured."""
     hosts = workload.pop("hosts")
     changes = {"topology.hosts": hosts, **{f"workload.{key}": value for key, value in workload.items()}}
     measured, experiment = case.run(changes)

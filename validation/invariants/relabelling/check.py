@@ -6,7 +6,8 @@ HOSTS, SWITCHES, MESSAGES = 6, 3, 60
 
 
 def sends():
-    """(source, destination, bytes, not before [ps]): to and fro between all, often two at a time, at odd times."""
+    """(source, destination, bytes, not before [ps]): in both directions between all hosts, often two at a time, at odd
+    times."""
     draw = random.Random(1)
     return [(*draw.sample(range(HOSTS), 2), draw.randrange(1, 60000), draw.randrange(40_000_000)) for _ in range(MESSAGES)]
 

@@ -12,7 +12,8 @@ LINKS = 6  # of a path between pods; all but the first have a queue
 
 
 def share(case, balancing, **more):
-    """Of the line rate, for data and its ACKs, mean over hosts: from a quarter of the least time needed to the end of it."""
+    """Share of the line rate for data and its ACKs, mean over hosts: from a quarter of the least possible time to its
+    end."""
     run, experiment = case.run({
         "network.load_balancing": balancing,
         "workload.start": ["0 ns"] * (PACKETS // MESSAGE),
@@ -27,14 +28,15 @@ def share(case, balancing, **more):
 
 
 def times(experiment):
-    """Of a packet, of an ACK, of a round trip on an idle path between pods."""
+    """Times of a packet, of an ACK, and of a round trip on an idle path between pods."""
     network, rate = Network.of(experiment), quantity(experiment["topology"]["link_rate"])
     packet, ack = serialization(network.mtu + network.overhead, rate), serialization(network.control, rate)
     return packet, ack, LINKS * (packet + ack + 2 * quantity(experiment["topology"]["link_delay"]))
 
 
 def random_queues(experiment, window):
-    """Utilisation u at which a window goes round in: base + wait at LINKS - 1 queues of M/D/1, u/(2(1-u)) packets each."""
+    """Utilisation u at which the round-trip time of a window is: base + wait at LINKS - 1 queues of M/D/1, u/(2(1-u))
+    packets each."""
     packet, _, base = times(experiment)
     low, high = 0.0, 1.0
     while high - low > 1e-6:

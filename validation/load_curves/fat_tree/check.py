@@ -16,7 +16,7 @@ def check(case):
         found = accepted(case, balancing, heavy, permutation)
         case.add(f"permutation, load {heavy}, {balancing}: accepted", f"≥ {0.95 * heavy:.3f}", f"{found:.3f}",
                  f"{100 * (found / heavy - 1):+.1f} %", found >= 0.95 * heavy)  # fmt: skip
-    # With one path per flow two flows meet somewhere, and accept less.
+    # With one path per flow two flows share a link somewhere, and less load is accepted.
     found = accepted(case, "ecmp", heavy, permutation)
     case.add(f"permutation, load {heavy}, ecmp: accepted; less than that", f"< {0.95 * heavy:.3f}", f"{found:.3f}",
              f"{100 * (found / heavy - 1):+.1f} %", found < 0.95 * heavy)  # fmt: skip

@@ -5,8 +5,8 @@ from oracles.wire import Network, quantity
 
 SOURCE = "IEEE 802.1Q; Zhu et al. 2015"
 PAUSE = 84  # wire bytes of a pause frame: 64 B, preamble and gap
-CASES = ((999, 0), (1584, 500))  # delay of links and response to a pause, ns: little is lost by rounding up
-SIZES = (21480, 14336, 31672)  # of messages, whose last packets put frames out of step
+CASES = ((999, 0), (1584, 500))  # delay of links and response to a pause, ns: rounding up adds little
+SIZES = (21480, 14336, 31672)  # of messages; their last packets shift frames against each other
 
 
 def bound(experiment, delay, response):

@@ -7,7 +7,7 @@ RATE = 40  # Gb/s
 
 
 def shares(case, last, changes, since):
-    """Of hosts 1 to 4, in Gb/s; `last`: switch of host 3."""
+    """Rates of hosts 1 to 4, in Gb/s; `last`: switch of host 3."""
     links = case.experiment["topology"]["links"][:-1] + [
         {"from": "host3", "to": f"switch{last}", "rate": "40 Gb/s", "delay": "1 us"}
     ]

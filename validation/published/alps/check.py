@@ -4,10 +4,10 @@ from measured_times import Cluster, add_errors, named
 SOURCE = "boeschf/nccl-benchmark-on-alps-2025 897cff4, Alps"
 
 SIZES = (8, 512, 4 << 10, 32 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
-# No plug-in has part in one server, a mesh of 4 GPUs: all sizes of NCCL's middle range.
+# One server, a mesh of 4 GPUs, does not use the plug-in: all sizes of NCCL's middle range.
 MESH = tuple(256 << (10 + doubling) for doubling in range(7))
 CALIBRATED = 8  # GPUs
-# What one change does to sizes that are above 15 %.
+# The effect of one change on sizes with errors above 15 %.
 TRANSPORT = {"workload.collective_kernel": "h100", "workload.collective_transport": "slingshot"}
 RING = TRANSPORT | {"workload.algorithm": "ring"}
 TREE = TRANSPORT | {"workload.algorithm": "double_binary_tree"}
@@ -22,14 +22,15 @@ CHANGES = (
 
 
 def sizes_of(gpus):
-    """Large ones take long on many ranks."""
+    """Large sizes take long to simulate on many ranks."""
     if gpus == 4:
         return sorted({*SIZES, *MESH})
     return [size for size in SIZES if gpus <= 16 or size <= 32 << 20]
 
 
 def tree_messages(nodes):
-    """Up and down the deeper way of NCCL's tree of so many nodes, a power of two: log2 each (src/graph/trees.cc)."""
+    """Links up and down the deepest path of NCCL's tree of `nodes` nodes, a power of two: log2 each
+    (src/graph/trees.cc)."""
     return 2 * (nodes.bit_length() - 1)
 
 
@@ -47,7 +48,7 @@ def add_rest(case, cluster):
 
 def check(case):
     cluster = Cluster(case, "GH200")
-    pairs = {}  # how it is known -> [(measured, ours)]
+    pairs = {}  # calibrated or predicted -> [(measured, ours)]
     for gpus in (4, 8, 16, 32, 64):
         known = "calibrated on" if gpus == CALIBRATED else "one server, predicted" if gpus == 4 else "predicted"
         found = cluster.add_sizes(gpus, sizes_of(gpus))

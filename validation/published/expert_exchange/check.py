@@ -7,23 +7,25 @@ SOURCE = "deepseek-ai/DeepEP dd758ca, uccl-project/uccl da914a2"
 
 GPUS = 8  # of a server
 TOKEN = {"dispatch": 7168 + 7168 // 128 * 4, "combine": 7168 * 2}  # B: fp8 with a scale for each 128, bf16
-TOP = 8  # experts of a token
-# What a kernel takes beside its bytes: from its 8 GPUs in one server, dispatch of 128 tokens, alone.
+TOP = 8  # experts per token
+# Time of a kernel in addition to that of its bytes: only from the dispatch of 128 tokens over 8 GPUs of one server.
 LAUNCH_US = {"H800": 36, "MI300X": 44, "H200": 36}
 SERVERS = {
     "H800": {"design": "hgx_h100", "nvlink_rate": "200 GB/s"},
     "H200": {"design": "hgx_h200"},
-    "MI300X": {"design": "mi300x", "nvlink_rate": "48 GB/s"},  # what is left of 64 (rocm.blogs.amd.com, mi300x-rccl-xgmi)
+    "MI300X": {"design": "mi300x", "nvlink_rate": "48 GB/s"},  # effective, of 64 (rocm.blogs.amd.com, mi300x-rccl-xgmi)
 }
 
 
 def hit(parts):
-    """Of so many equal parts of all experts, how many a token's experts are in, drawn at random."""
+    """The mean number of parts that a token's experts are in, drawn at random, if all experts are in `parts` equal
+    parts."""
     return parts * (1 - (1 - 1 / parts) ** TOP)
 
 
 def measured_us(row):
-    """Where the source gives bytes over time alone: those of a token for each server (in one server: GPU) that gets it."""
+    """The measured time in us. If the source gives only bytes over time, it follows from the bytes of a token for each
+    server (in one server: GPU) that gets it."""
     if row["time_us"]:
         return float(row["time_us"])
     ep = int(row["ep"])
@@ -32,7 +34,7 @@ def measured_us(row):
 
 
 def low_latency(row):
-    """Each token goes to each of its experts' GPUs by itself."""
+    """Each token is sent separately to the GPU of each of its experts."""
     size = int(row["tokens"]) * TOP * TOKEN[row["operation"]]
     return {"kind": "collective", "collective": "all_to_all", "algorithm": "linear", "ranks": int(row["ep"]),
             "size": f"{size} B", "launch_latency": f"{LAUNCH_US[row['gpu']]} us"}  # fmt: skip
@@ -40,11 +42,12 @@ def low_latency(row):
 
 def normal(row, own=1.0):
     """Each token goes once to each server, over the NIC, and from there to its experts' GPUs, over NVLink, in small parts,
-    so that both go on at the same time. `own`: how much larger what goes inside is, with the GPU's own tokens."""
+    so that both run at the same time. `own`: the factor by which the bytes inside a server are larger with the GPU's own
+    tokens."""
     ep = int(row["ep"])
     servers = ep // GPUS
     tokens = int(row["tokens"]) * TOKEN[row["operation"]]
-    inside = int(own * tokens * hit(ep)) // GPUS * GPUS  # of what all GPUs have for those of a server, a GPU's part
+    inside = int(own * tokens * hit(ep)) // GPUS * GPUS  # a GPU's part of the bytes of all GPUs for those of a server
     operations = [{"collective": "all_to_all", "size": f"{inside} B", "communicator": f"server{s}", "stream": "tensor"}
                   for s in range(servers)]  # fmt: skip
     communicators = {f"server{s}": list(range(GPUS * s, GPUS * (s + 1))) for s in range(servers)}
@@ -64,7 +67,7 @@ def time_of(case, row, workload):
 
 
 def add_own_tokens(case, row, measured):
-    """One change, where the links inside the server count: a GPU's own tokens take as long as another's."""
+    """One change, where the links inside the server matter: a GPU's own tokens take as long as those of another GPU."""
     ours = time_of(case, row, normal(row, GPUS / (GPUS - 1)))
     case.compare(
         f"one change, {row['library']} on {row['gpu']}: {row['operation']} over {row['ep']} GPUs, "
@@ -74,7 +77,7 @@ def add_own_tokens(case, row, measured):
 
 
 def add_left_of_a_message(case, row, measured, ours):
-    """What is left of a time, for each message of a GPU to another server."""
+    """The remaining difference of a time, for each message of a GPU to another server."""
     servers = int(row["ep"]) // GPUS
     messages = int(row["tokens"]) * TOP * (servers - 1) // servers
     case.compare(

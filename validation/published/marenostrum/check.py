@@ -6,7 +6,7 @@ SOURCE = "HLC-Lab/pico 413bc5d, MareNostrum 5"
 SMALL = 16 << 10  # LL
 SIZES = (256, 2 << 10, 16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20, 128 << 20)
 CALIBRATED = (16, 32)  # GPUs
-# What one change does to sizes that are above 15 %.
+# The effect of one change on sizes with errors above 15 %.
 RING = {"workload.algorithm": "ring", "workload.collective_kernel": "h100", "workload.collective_transport": "verbs"}
 BEHIND_A_CPU = {"workload.nccl_version": 2.23, "topology.server": {"design": "marenostrum5", "nics_behind_cpu": True}}
 CHANGES = (
@@ -23,13 +23,13 @@ CHANGES = (
 
 
 def sizes_of(gpus):
-    """Large ones take long on many ranks."""
+    """Large sizes take long to simulate on many ranks."""
     return [size for size in SIZES if size <= (128 << 20) * 16 // gpus]
 
 
 def check(case):
     cluster = Cluster(case, "H100")
-    pairs = {}  # (how it is known, size class) -> [(measured, ours)]
+    pairs = {}  # (calibrated or predicted, size class) -> [(measured, ours)]
     for gpus in (16, 32, 64, 128, 256):
         known = "calibrated on" if gpus in CALIBRATED else "predicted"
         for size, pair in cluster.add_sizes(gpus, sizes_of(gpus)).items():

@@ -12,7 +12,7 @@ CLASSES = (("up to 128 KiB", 0, 128 << 10, 25), ("256 KiB to 16 MiB", 256 << 10,
 
 def known_by(collective, gpus, size):
     """Whether collectives/kernels/*.yaml was calibrated on a row: on 2 GPUs, and on all-reduces of 4 (LL128) and of 8
-    (NVLS) where no other row shows the constant. All else is predicted."""
+    (NVLS) where no other row shows the constant. All other rows are predicted."""
     if collective == "all_to_all":
         return "all-to-all, calibrated on" if gpus == 2 else "all-to-all, predicted"
     low_latency = gpus == 4 and 2 << 20 <= size <= 8 << 20
@@ -30,7 +30,7 @@ def read_measured(case):
 
 def check(case):
     measured = read_measured(case)
-    errors = {}  # (GPU, how it is known, size class) -> signed errors in percent
+    errors = {}  # (GPU, calibrated or predicted, size class) -> signed errors in percent
     for gpu, design in SERVERS.items():
         for collective in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
             for gpus in (2, 4, 8):

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""How far each constant of collectives/kernels can move before the rows that it was calibrated on say no.
+"""The range in which each constant of collectives/kernels still fits the rows on which it was calibrated.
 
 validation/published/nvlink/ranges.py [KERNEL...] [--constant NAME...]
 
-For each constant by itself, the others at their mid values: the range in which the mean |log(ours / measured)| over its
-rows stays within 10 % of what it is with the mid value, or within 1.5 %, which is how far repeated runs of a row lie
-apart in the source. Times between those that are simulated are interpolated. Prints [low, mid, high] as they
-stand in the files, to be put there by hand. A kernel takes some minutes. The program is $WEFT, or build/weft."""
+For each constant alone, with the others at their mid values: the range in which the mean |log(ours / measured)| over
+its rows stays within 10 % of its value at mid, or within 1.5 %, the difference of repeated runs of a row in the source.
+Times between simulated ones are interpolated. Prints [low, mid, high] in the notation of the files; a person copies
+them there. A kernel takes some minutes. The program is $WEFT, or build/weft."""
 
 import argparse
 import csv
@@ -32,8 +32,8 @@ from harness import MPI_SETTINGS  # noqa: E402
 from measured_times import LARGE, larger_packets  # noqa: E402
 
 WORSE, NOISE = 1.10, 0.015
-MIN_SCALE = 0.5  # us: a constant that is nearly 0 moves in steps of this
-STEPS = (-1.0, -0.5, -0.2, 0.0, 0.25, 0.6, 1.0)  # of the mid value: of a time, or of the time that a byte takes
+MIN_SCALE = 0.5  # us: the step of a constant that is nearly 0
+STEPS = (-1.0, -0.5, -0.2, 0.0, 0.25, 0.6, 1.0)  # relative to the mid value: of a time, or of the time of a byte
 RINGS = ("all_reduce", "all_gather", "reduce_scatter")
 SMALL, MIDDLE, MOST = 512 << 10, 1 << 20, 1 << 40
 #            collectives       GPUs       least bytes  most
@@ -103,7 +103,7 @@ class Installed:
         self.file.write_text(json.dumps(changed))
 
     def times(self, gpu, rows):
-        """The same as measured_rows, simulated."""
+        """The same rows as measured_rows, simulated."""
         network = yaml.safe_load((HERE / "experiment.yaml").read_text())["network"]
         found = {}
         for (collective, gpus), sizes in rows.items():
@@ -139,7 +139,8 @@ def between(low, high, share):
 
 
 def ends(grid, rows):
-    """Positions below and above 0 to which the error stays within the limit. grid: [(position, times)], by position."""
+    """Positions below and above 0 up to which the error stays within the limit. grid: [(position, times)], by
+    position."""
     limit = max(WORSE * mean_error(dict(grid)[0.0], rows), NOISE)
     found = []
     for side in (-1, 1):

@@ -12,7 +12,7 @@ SOURCE = "price list of 2024, see the case; Faiz et al. 2024 (LLMCarbon)"
 DAY = 86400.0
 # Parts of 1,024 GPUs: price in $.
 PRICES = {"servers with GPUs and NICs": 39_680_000, "switches": 1_728_000, "cables": 2_621_440, "place": 6_400_000}
-# Parts of XLM's machine (table 5): kg of CO2 of one, number, t of CO2 for 20.4 days of 5 years.
+# Parts of XLM's machine (table 5): kg of CO2 per part, number, t of CO2 for 20.4 days of 5 years.
 EMBODIED = {"V100": (9.78, 512, "0.056"), "CPU": (1.47, 64, "0.0011"), "SSD": (768, 64, "0.55"),
             "DRAM": (102.4, 64, "0.073")}
 
@@ -23,7 +23,7 @@ def nothing_but(**figures):
 
 
 def account(devices, seconds, settings):
-    """Of devices that compute all the time."""
+    """Usage of devices that compute all the time."""
     bill = Bill(devices, 0, 0, 0)
     return Account({"bill": bill.as_data(), "device": None, "span": seconds, "steps": 1, "tokens_per_step": None,
                     "flop_per_step": None, "compute": devices * seconds, "communication": 0.0, "switch_busy": 0.0},
@@ -47,6 +47,6 @@ def check(case):
     triples = []
     for each, number, printed in EMBODIED.values():
         figures = account(number, 20.4 * DAY, nothing_but(accelerator_embodied=each, lifetime=5))
-        half = 0.5 * 10.0 ** (2 - len(printed))  # as far as it was rounded
+        half = 0.5 * 10.0 ** (2 - len(printed))  # half of the last printed digit
         triples.append((float(printed), half, figures["run_embodied_carbon"] / 1e6))
     case.within(f"embodied in {', '.join(EMBODIED)}, table 5", triples, "t", 5)

@@ -7,7 +7,8 @@ SOURCE = "NCCL's bound: NIC rate less framing (nccl-tests, doc/PERFORMANCE.md; N
 GPUS = 8
 #           name    design      NIC         servers
 FABRICS = (("A100", "dgx_a100", "200 Gb/s", (2, 4)), ("H100", "hgx_h100", "400 Gb/s", (2, 4, 16)))
-# Of all-reduces and all-to-alls by servers: so large that bytes are most of the time. A ring of 128 needs the more.
+# Sizes of all-reduces and all-to-alls, by servers: so large that bytes take most of the time. A ring of 128 needs the
+# larger one.
 SIZES = {2: (256 << 20, 256 << 20), 4: (256 << 20, 128 << 20), 16: (1 << 30, 128 << 20)}
 WITHIN = 15  # percent of the bound
 BALANCE = 1.02

@@ -3,12 +3,12 @@ from oracles.training_sets import read, sets, summary, table_of
 
 SOURCE = "llm-foundry; torchtitan"
 EXPERIMENT = "validation/training/megatron/experiment.yaml"
-# Their rows stand in training/megatron.
+# Their rows are in training/megatron.
 ELSEWHERE = {"narayanan_2021", "korthikanti_2022"}
 
 
 def check(case):
-    """The rows of some seconds; `scripts/validate --published` has all of them."""
+    """The rows that take some seconds; `scripts/validate --published` runs all of them."""
     for name in sets():
         if name in ELSEWHERE:
             continue

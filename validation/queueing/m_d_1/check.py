@@ -6,7 +6,7 @@ from oracles.wire import Network, quantity, serialization
 
 SOURCE = "Pollaczek, Khinchine"
 SOURCES = 16
-PACKETS = {0.5: 20000, 0.8: 40000, 0.9: 80000}  # of each source
+PACKETS = {0.5: 20000, 0.8: 40000, 0.9: 80000}  # per source
 BATCHES = 40
 SKIPPED = 0.02  # of the time, while the queue is still shorter than usual
 

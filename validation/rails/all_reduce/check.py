@@ -9,15 +9,15 @@ SERVERS, GPUS = 8, 8
 def expected(experiment, pods):
     """Wire bytes on the links of each class."""
     size, network = quantity(experiment["workload"]["size"]), Network.of(experiment)
-    inside = 2 * size * (GPUS - 1) // GPUS  # that a GPU sends over NVLink: reduce-scatter and all-gather
+    inside = 2 * size * (GPUS - 1) // GPUS  # bytes that a GPU sends over NVLink: reduce-scatter and all-gather
     outside = 2 * (size // GPUS) * (SERVERS - 1) // SERVERS  # and along its rail, in a ring of the servers
     assert inside % network.mtu == 0 and outside % network.mtu == 0
     on_wire = lambda payload: payload // network.mtu * (network.mtu + network.overhead)  # noqa: E731
     hosts = SERVERS * GPUS
-    # One of 8 members of a ring sends to the other pod for each border between pods that the ring crosses.
+    # For each border between pods that the ring crosses, one of its 8 members sends to the other pod.
     crossing = pods if pods > 1 else 0
     return {
-        "nvlink": 2 * hosts * on_wire(inside),  # to an NVSwitch and on
+        "nvlink": 2 * hosts * on_wire(inside),  # to an NVSwitch and from it
         "pcie": 2 * hosts * on_wire(outside),
         "nic": 2 * hosts * on_wire(outside),
         "leaf-spine": 2 * GPUS * crossing * on_wire(outside),

@@ -13,7 +13,7 @@ MACHINES = {
 
 def check(case):
     hosts, rate = SERVERS * GPUS, 400 * 10**9
-    # Dense: what each GPU sends inside its server at NVLink's rate, and along its rail at that of its NIC.
+    # Dense: each GPU sends inside its server at NVLink's rate, and along its rail at the rate of its NIC.
     dense = {
         "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "hierarchical", "ranks_per_server": GPUS,
                      "size": "16 MiB"}

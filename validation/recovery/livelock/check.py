@@ -21,7 +21,7 @@ def check(case):
     case.exact("4 MB delivered in 50 ms by go-back-0", 0, int((done >= 0).sum()), "messages")
     case.at_least("load of the link meanwhile", [(0.99, round(sent * packet / quantity("50 ms"), 4))], "")
 
-    # Many short messages, one after another: how long one takes.
+    # Many short messages, one after another: the time of one message.
     size, count = 256, 1500
     run, _ = case.run({
         "workload.size": f"{size * network.mtu} B",

@@ -8,7 +8,7 @@ LINKS = 4  # of the path
 
 
 def one(case, recovery, probability, delay):
-    """Goodput by the link's rate, its base time, the packets that a round trip holds, and the run."""
+    """Goodput over the link's rate, its base time, the packets per round trip, and the run."""
     topology = case.experiment["topology"]
     run, experiment = case.run({
         "network.recovery": recovery,
@@ -19,7 +19,7 @@ def one(case, recovery, probability, delay):
     packet = serialization(quantity(network["mtu"]) + quantity(network["header"]), rate)
     ack = serialization(quantity(network["ack"]), rate)
     round_trip = LINKS * (packet + ack + 2000 * delay)
-    first = LINKS * (packet + 1000 * delay) - packet  # until the first packet could have been complete, and less that
+    first = LINKS * (packet + 1000 * delay) - packet  # time until the first packet could be complete, minus the packet
     packets = int(run.messages["packets"][0])
     goodput = packets * packet / (int(run.messages["delivered"][0]) - first)
     lost = run.links["lost"][(run.links["from_name"] == "switch0") & (run.links["to_name"] == "switch1")]
@@ -38,7 +38,7 @@ def check(case):
             law = 1 / (1 + odds * wasted)
             back.append((law, 3 * law**2 * wasted * sqrt(odds * (1 + odds) / packets), goodput))
         goodput, packets, packet, round_trip, run = one(case, "selective_repeat", p, 250)
-        tail = (packet + round_trip) / (packets * packet)  # if one of the last is lost
+        tail = (packet + round_trip) / (packets * packet)  # if one of the last packets is lost
         selective.append((1 - p, 3 * (1 - p) * sqrt(p / packets) + tail, goodput))
         repeated.append((run.links["lost"].sum(), run.queue_pairs["repeated"].sum()))
     case.within("go-back-N; loss 0.0001, 0.001, 0.01, W = 30 and 244 each", back)

@@ -18,7 +18,8 @@ def check(case):
         run, experiment = case.run({"topology.dims": dims})
         rate = quantity(experiment["topology"]["link_rate"])
         wire = Network.of(experiment).wire(quantity(experiment["workload"]["size"]))
-        # Each node's traffic makes n/k distances(k) hops in a dimension, n nodes on 2 n links of it.
+        # The traffic of each node has n/k distances(k) hops in a dimension; n nodes use the 2 n links of this
+        # dimension.
         busiest = max(n // k * distances(k) * wire / 2 for k in dims)
         bounds.append((round(busiest * 8 * 10**12 / rate), run.time))
         for d, k in enumerate(dims):

@@ -3,7 +3,7 @@ import json
 
 SOURCE = "Narayanan et al. 2021; Qi et al. 2024; DeepSeek-V3 2024"
 PEAK, MEMORY = 100e12, 1e18  # FLOP/s and B/s of device.yaml
-TRANSFER = 1e-9  # s, at most: 2 MiB take 0.17 ns on each of two links, and 2 ps
+TRANSFER = 1e-9  # s, upper bound: 2 MiB take 0.17 ns on each of two links, and 2 ps
 
 
 def passes(config, batch, length):
@@ -15,7 +15,7 @@ def passes(config, batch, length):
 
 
 def bubble(schedule, p, v, whole):
-    """Idle time of a rank; F, I, W of what one rank has of the model, B = I + W."""
+    """Idle time of a rank; F, I, W of the part of the model on one rank, B = I + W."""
     F, I, W = (time / p for time in whole)  # noqa: E741
     if schedule in ("gpipe", "1f1b"):
         return (p - 1) * (F + I + W)
@@ -43,8 +43,9 @@ FORMULAS = {
 
 
 def extra(config, p, v, m, batch, length, whole):
-    """Seconds that formulas leave out, at most: a head of one class in each micro-batch, transfers, memory traffic of the
-    optimizer (28 B per parameter) and of blocks (less than 100 b s h numbers), and I - F where equal times are assumed."""
+    """Upper bound of the seconds that formulas leave out: a head of one class in each micro-batch, transfers, memory
+    traffic of the optimizer (28 B per parameter) and of blocks (less than 100 b s h numbers), and I - F where equal times
+    are assumed."""
     head = 3 * 2 * batch * length * config["hidden_size"] / PEAK
     tokens, layers = batch * length * config["hidden_size"], config["num_hidden_layers"] / p
     block = 4 * config["hidden_size"] ** 2 + 3 * config["hidden_size"] * config["intermediate_size"]

@@ -7,7 +7,7 @@ from oracles.plan_bytes import ELEMENT, Model, Plan, all_reduce, sent
 
 SOURCE = "Shoeybi et al. 2019, and those listed there"
 
-# What each row of the table is about: plans, and for all of them what the model has.
+# The subject of each row of the table: plans, and the model of all of them.
 PLANS = {
     "tensor: 8 b s h (t-1)/t per block and micro-batch, embedding, logits, loss": [
         {"tensor": t, "micro_batches": m} for t in (2, 4, 8) for m in (1, 3)],
@@ -79,7 +79,7 @@ def check(case):
             pairs += zip(expected, run.ranks["bytes_sent"], strict=True)
             pairs += zip(expected, wire, strict=True)
         case.exact_all(row, pairs, "B")
-    # A matrix that the first and the last stage both have is summed between them, whole / t.
+    # If the first and the last stage both have a matrix, it is summed between them, size / t.
     plan = {"tensor": 2, "pipeline": 4, "micro_batches": 4}
     config = json.loads((case.folder / "llama.json").read_text())
     tied = case.scratch / "tied.json"

@@ -9,7 +9,7 @@ DETECTION, RESTART = 300_000_000, 200_000_000  # ps
 
 
 def finished(run):
-    """When the first rank has done its last operation; ACKs travel on after that."""
+    """The time at which the first rank has finished its last operation; ACKs are in flight after it."""
     return int(run.ranks["finished"][0])
 
 
@@ -34,7 +34,7 @@ def check(case):
     case.exact("one failure: lost work, detection, restart, reading of the checkpoint",
                recovery, DETECTION + RESTART + alone("read"))
 
-    # On the whole clock: while the first checkpoint is written there is none to be read.
+    # Relative to the whole run: while the first checkpoint is being written there is none to read.
     when = EVERY * step + write // 2
     whole = {"detection": f"{DETECTION} ps", "restart": f"{RESTART} ps"}
     writing = time(failures={"times": [f"{when} ps"], **whole})
@@ -47,7 +47,7 @@ def check(case):
     failures = 1 / q - 1
     lost = mean - t * q / (1 - q)
     lost_variance = mean**2 - (t / (1 - q)) ** 2 * q
-    again = mean * math.expm1(recovery / mean)  # restarts that fail included
+    again = mean * math.expm1(recovery / mean)  # including restarts that fail
     again_variance = mean**2 * (math.exp(2 * recovery / mean) - 1) - 2 * recovery * mean * math.exp(recovery / mean)
     expected = segments * mean * math.exp(recovery / mean) * math.expm1(t / mean)
     deviation = math.sqrt(segments * (failures * (lost_variance + again_variance) + failures / q * (lost + again) ** 2))

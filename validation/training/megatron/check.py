@@ -9,7 +9,7 @@ SOURCE = "Narayanan et al. 2021, table 1; Korthikanti et al. 2022, table 5"
 SMALL = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
 # Errors of Calculon (Isaev et al., SC'23) with its own A100 file: mean of all ten rows and of all eight.
 CALCULON = {"Narayanan": 10.3, "Korthikanti": 3.65}
-# Of which the parts of the model are taken away one by one.
+# Rows for which the parts of the model are removed one by one.
 ABLATED = [one for one in NARAYANAN if one.name in {"1.7B", "18B", "39B"}] + KORTHIKANTI[:2]
 PACKETS = {"network": {"fidelity": "packet", "mtu": "32 KiB", "window": "8 MiB", "ack": "none"}}
 
@@ -36,8 +36,8 @@ def check(case):
     whole = next(one for one in NARAYANAN if one.name == "76B")
     line = predict(case, whole, most=1)
     case.within("76B: 28 micro-batches against the line through 8 and 12", [(line, 1e-3 * line, predict(case, whole))], "s")
-    # What packets and their queues add where tensor ranks share a server, and where data-parallel rings share the network.
-    # Without ACKs, so that NVLink's answers are counted alike in both.
+    # The time that packets and their queues add where tensor ranks share a server, and where data-parallel rings share the
+    # network. Without ACKs, so that NVLink's answers are counted alike in both.
     ideal = {"network": {**PACKETS["network"], "fidelity": "ideal"}}
     added = []
     for one in (KORTHIKANTI[0], NARAYANAN[0]):
@@ -45,7 +45,7 @@ def check(case):
     case.within("22B in a server, 1.7B on 32 GPUs: packet by packet against ideal", [(0, 0.1, one) for one in added], "%", 3)
 
 
-# Korthikanti et al., table 4: ms of one layer of 22B forward and backward; `sequence`, and what is computed again.
+# Korthikanti et al., table 4: ms of one layer of 22B forward and backward; `sequence`, and the recomputation.
 LAYER = [("no recomputation", False, "none", 7.7, 11.9), ("sequence parallelism", True, "none", 7.2, 11.8),
          ("full recomputation", False, "full", 7.7, 19.5), ("selective recomputation", False, "selective", 7.7, 13.2),
          ("both", True, "selective", 7.2, 13.1)]  # fmt: skip
@@ -57,7 +57,7 @@ def layer(case, sequence, recompute):
     changes = settings(case, one, 1, 1) | {"workload.recompute": recompute, "output": {"messages": "none", "operations": True}}
     changes["workload.parallelism"]["sequence"] = sequence
     operations = case.run(changes)[0].operations
-    ends = {}  # (backward, block) -> the last end of its operations on the device
+    ends = {}  # (backward, block) -> end of its last operation on the device
     for label, phase, rank, end in zip(*(operations[name] for name in ("label", "phase", "rank", "end")), strict=True):
         block = re.search(r" block (\d+) (?!launches)", label)
         if rank == 0 and block:
@@ -76,7 +76,7 @@ def check_layer(case):
 
 
 def ablate(case):
-    """How much shorter the steps are without each part."""
+    """The amount by which steps are shorter without each part."""
     whole = [predict(case, one, most=1) for one in ABLATED]
     names = ", ".join(f"{one.name} {one.method}" for one in ABLATED)
     for part in PARTS:

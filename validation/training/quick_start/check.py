@@ -42,7 +42,7 @@ def check(case):
     for rank in range(n):
         mine = (operations["rank"] == rank) & (operations["kind"] == 0)
         start, end = (numpy.sort(operations[column][mine]) for column in ("start", "end"))
-        # The optimizer is the last computation; until the backward pass is over there is no gap.
+        # The optimizer is the last computation; there is no gap until the end of the backward pass.
         exposed.append((start[-1] - end[-2], ranks["exposed"][rank]))
         exposed.append((0, (start[1:-1] - end[:-2]).sum()))
     case.exact_all("exposed: from the end of the backward pass to the optimizer", exposed)

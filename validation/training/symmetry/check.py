@@ -6,8 +6,8 @@ def check(case):
     files = case.root / "workloads"
     paths = {"workload.model": str(files / "models" / "gpt2.json"), "workload.device": str(files / "devices" / "h100-sxm.yaml")}
     whole, _ = case.run(paths)
-    # What a rank sends among all copies: with n of D copies every buffer is (D-1)/D / ((n-1)/n) as large, rounded up, so
-    # that each of the calls sends at most a few bytes more.
+    # A rank sends as much as among all copies: with n of D copies every buffer is (D-1)/D / ((n-1)/n) as large, rounded
+    # up, so that each call sends at most a few bytes more.
     calls = len(whole.collectives["id"])
     for copies in (2, 4):
         some, _ = case.run({**paths, "workload.symmetry": {"data": copies}})

@@ -10,7 +10,8 @@ ALL = {"kind": "traffic", "pattern": "all_to_all", "size": "128 KiB"}
 
 
 def fullest(balls, bins):
-    """Balls beyond the mean in the fullest bin, but for one case in a thousand: binomials' largest, and 3 deviations."""
+    """Balls above the mean in the fullest bin, except in one case in a thousand: the largest of binomials, and 3
+    deviations."""
     return sqrt(balls / bins * (1 - 1 / bins)) * (sqrt(2 * log(bins)) + 3)
 
 
@@ -25,7 +26,7 @@ def run(case, spines, workload):
     over_uplinks = Fraction(EACH * leave, spines) * message
     least = max(of_host * message, over_uplinks)
     uneven = fullest(EACH * leave * len(frames), spines) * packet
-    most = least + uneven  # in the way of the last packets, or where these would have been on time
+    most = least + uneven  # in front of the last packets, or where these would have been on time
     idle = 4 * (serialization(packet, rate) + 2 * quantity(experiment["topology"]["link_delay"]))
     return serialization(ceil(least), rate), serialization(ceil(most), rate) + idle, run.time
 

@@ -14,6 +14,7 @@ def check(case):
         assert len(set(frames)) == 1
         packet = serialization(frames[0], rate)
         flows = topology["hosts_per_leaf"] // spines
-        # The first packet over the host's link; all packets of all flows over the link up; the last one down and in.
+        # The first packet over the host's link; all packets of all flows over the link up; the last one down and to its
+        # host.
         pairs.append((packet + flows * len(frames) * packet + 2 * packet + 4 * delay, run.messages["delivered"].max()))
     case.exact_all("last byte, oversubscribed 1, 2, 4, 8 to 1", pairs)
