@@ -41,7 +41,8 @@ ADAM_BYTES = 28
 
 
 def operator_name(node):
-    """`mm` of torch.ops.aten.mm.default, torch.mm, operator.getitem and the like."""
+    """The short name of a node's operator: `mm` for torch.ops.aten.mm.default and torch.mm; also for
+    operator.getitem."""
     name = str(node.target) if not callable(node.target) or "." in str(node.target) else ""
     if not name or name.startswith("<"):
         name = getattr(node.target, "__name__", str(node.target))
@@ -51,7 +52,7 @@ def operator_name(node):
 
 
 def value_of(node):
-    """What a node gives: with a shape and a dtype. None for numbers and lists of several."""
+    """The result of a node, with a shape and a dtype. None for numbers and lists of several."""
     meta = getattr(node, "meta", {})
     value = meta.get("val", meta.get("tensor_meta"))
     if isinstance(value, (list, tuple)) and not hasattr(value, "shape"):
@@ -187,7 +188,7 @@ def parameters_of(exported):
 
 
 def write_program(exported, path, ranks=1, device="h100-sxm", train=True, precision=None):
-    """Writes the program to `path`, and says in one line what it has. Returns the number of operations."""
+    """Writes the program to `path`, and prints its content in one line. Returns the number of operations."""
     exporter = Exporter(getattr(exported, "graph_module", exported), ranks, device, precision)
     exporter.forward()
     if train:

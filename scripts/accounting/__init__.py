@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What machines and runs cost, in money, energy and emissions (docs/reference/accounting.md)."""
+"""Costs, energy and emissions of machines and runs (docs/reference/accounting.md)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cost, energy and emissions of a run: formulas over what it has used and the figures of an estimate."""
+"""Cost, energy and emissions of a run: formulas over its usage and the figures of an estimate."""
 
 from .bill import LENGTHS, bill_of
 
@@ -12,7 +12,7 @@ TOTALS = ("cost", "energy", "carbon")
 
 
 def capital(bill, values, settings):
-    """{part: price}: what the machine costs to buy, in $."""
+    """{part: price}: purchase price of the machine, in $."""
     cables = bill.cables_by_kind(settings.lengths)
     servers = bill.server_count(settings.numbers.get("accelerators_per_server"))
     return {"accelerators": bill.accelerators * values["accelerator_price"],
@@ -33,7 +33,7 @@ def embodied(bill, values, settings):
 
 
 def constant_power(bill, values, settings):
-    """{part: W} of what draws the same all the time."""
+    """{part: W} of parts with constant power."""
     cables = bill.cables_by_kind(settings.lengths)
     servers = bill.server_count(settings.numbers.get("accelerators_per_server"))
     return {"servers": servers * values["server_power"], "storage": bill.storage * values["storage_power"],
@@ -42,7 +42,7 @@ def constant_power(bill, values, settings):
 
 
 def switch_power(bill, values, busy):
-    """W of switches outside servers; `busy`: the rate of ports that send, in units of RATE."""
+    """Power of switches outside servers in W; `busy`: the rate of ports that send, in units of RATE."""
     idle = values["switch_idle_share"]
     return values["switch_port_power"] * (bill.switch_rate() * idle + busy * (1 - idle))
 
@@ -74,13 +74,13 @@ def energy(usage, values, settings):
 
 
 def annuity(interest, years):
-    """The share of a price that is due each year: the capital recovery factor."""
+    """The share of a price to be paid each year: the capital recovery factor."""
     return interest / (1 - (1 + interest) ** -years) if interest > 0 else 1 / years
 
 
 class Account:
-    """Cost, energy and emissions of one run with the figures of one estimate. Of a step: of the job that takes longest,
-    with the whole machine."""
+    """Cost, energy and emissions of one run with the figures of one estimate. Figures of a step are those of the job
+    that takes longest, with the whole machine."""
 
     def __init__(self, usage, settings, estimate=None):
         self.usage, self.settings = usage, settings
@@ -140,7 +140,7 @@ class Account:
                    for name in TOTALS}}
 
 
-# {figure: (unit, what it is)}
+# {figure: (unit, description)}
 FIGURES = {
     "machine_cost": ("$", "the machine's price"),
     "machine_network_cost": ("$", "of NICs, switches and cables"),

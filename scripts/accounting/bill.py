@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bill of materials: what a machine consists of, counted from its links."""
+"""The bill of materials of a machine, counted from its links."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -9,10 +9,11 @@ import numpy
 from weft_results.nodes import are_hosts
 
 SERVER_LINKS = ("gpu", "nvlink", "pcie", "smp")  # classes of links inside servers
-UNIT_LINKS = "reduction"  # of units inside switches: no cables
-RATE = 100e9  # bit/s: prices and powers of ports and cables are for each of them
-ACCELERATORS_PER_SERVER = 8  # of a machine that does not say: the HGX boards of the sources of prices
-# Kinds of cables: the longest, in metres. As `weft topology` classes them (src/app/analysis/topology_report.cpp).
+UNIT_LINKS = "reduction"  # class of links of units inside switches: no cables
+RATE = 100e9  # bit/s: unit of prices and powers of ports and cables
+ACCELERATORS_PER_SERVER = 8  # if the machine does not say: as on the HGX boards in the sources of prices
+# Kinds of cables: the longest, in metres. The classes are those of `weft topology`
+# (src/app/analysis/topology_report.cpp).
 LENGTHS = (("copper", 3), ("active", 30), ("optical", 100), ("long", math.inf))
 
 
@@ -32,12 +33,12 @@ class Bill:
         return asdict(self)
 
     def switch_rate(self):
-        """Of all ports of switches together, in units of RATE."""
+        """Rate of all ports of switches together, in units of RATE."""
         return sum(rate * ends for _, rate, _, _, ends in self.cables) / RATE
 
     def cables_by_kind(self, lengths):
-        """{kind: (number, rate of all in units of RATE)}. `lengths` {class: metres} replaces what delays say. What has
-        no length is no cable."""
+        """{kind: (number, rate of all in units of RATE)}. `lengths` {class: metres} replaces lengths from delays. A
+        link without a length is no cable."""
         found = {kind: (0, 0.0) for kind, _ in LENGTHS}
         for name, rate, delay, count, _ in self.cables:
             kind = kind_of(lengths[name] if name in lengths else metres(delay))
@@ -50,7 +51,7 @@ class Bill:
 
 
 def metres(delay):
-    """Light takes 5 ns for a metre of fibre, and copper is much the same."""
+    """Length in metres: light takes 5 ns for a metre of fibre, and copper is similar."""
     return (delay + 4999) // 5000
 
 
@@ -59,13 +60,13 @@ def kind_of(length):
 
 
 def bill_of(data):
-    """Of what as_data() gave, which has been through JSON."""
+    """From the result of as_data() after JSON."""
     return Bill(**{**data, "switches": {int(ports): count for ports, count in data["switches"].items()},
                    "cables": [tuple(cable) for cable in data["cables"]]})
 
 
 def bill_of_topology(report):
-    """Of what `weft topology --json` printed."""
+    """From the output of `weft topology --json`."""
     found = report["bill_of_materials"]
     cables = [(link["class"], link["rate_bps"], link["delay_ps"], link["count"], link["network_ends"])
               for link in report["links_by_class"] if link["class"] not in (*SERVER_LINKS, UNIT_LINKS)]
@@ -96,8 +97,8 @@ class Links:
         self.of_network = self.exists & ~self.is_host & ~self.in_server
 
     def servers(self):
-        """Sets of nodes that links inside servers join: each takes the smallest number of its neighbours until none
-        changes."""
+        """Sets of nodes that links inside servers join: each node takes the smallest number of its neighbours until no
+        number changes."""
         if not self.inside.any():
             return 0
         a, b, label = self.start[self.inside], self.end[self.inside], numpy.arange(len(self.exists))
@@ -110,7 +111,7 @@ class Links:
                 return len(numpy.unique(label[self.in_server]))
 
     def nics(self):
-        """Nodes of servers with a link to the network; without servers a host's links."""
+        """Number of NICs: nodes of servers with a link to the network, and links of hosts outside servers."""
         outwards = numpy.zeros(len(self.exists), numpy.int64)
         for one, other in ((self.start, self.end), (self.end, self.start)):
             numpy.add.at(outwards, one, self.of_network[other])
@@ -136,6 +137,6 @@ class Links:
 
 
 def bill_of_links(links, storage):
-    """Of a results file's links; `storage`: how many hosts are storage."""
+    """From the links of a results file; `storage`: number of storage hosts."""
     hosts = int((links.is_host & links.exists).sum())
     return Bill(hosts - storage, storage, links.servers(), links.nics(), links.switches(), links.cables())

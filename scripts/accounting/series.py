@@ -23,7 +23,7 @@ def covered(starts, ends):
 
 
 def covered_of_ranks(ranks, starts, ends, chosen):
-    """The same for each rank separately, of the chosen rows; all together."""
+    """The same for each rank separately, for the chosen rows; joined."""
     found = [covered(starts[rows], ends[rows]) for rank in numpy.unique(ranks[chosen])
              for rows in [chosen & (ranks == rank)]]
     return tuple(numpy.concatenate([pair[i] for pair in found]) if found else numpy.zeros(0, numpy.int64)
@@ -31,12 +31,12 @@ def covered_of_ranks(ranks, starts, ends, chosen):
 
 
 def count_at(edges, starts, ends):
-    """How many intervals are open from each edge on."""
+    """The number of open intervals from each edge on."""
     return numpy.searchsorted(numpy.sort(starts), edges, "right") - numpy.searchsorted(numpy.sort(ends), edges, "right")
 
 
 def switch_busy(file, edges, span):
-    """(edges, rate of ports of switches that send from each on, in units of RATE): the edges given, and those at which
+    """(edges, rate of ports of switches that send from each on, in units of RATE): the given edges, and those at which
     the samples change; without samples the mean."""
     links, directions = Links(file), file["links"]
     leaving = directions["from"][:]
@@ -56,7 +56,7 @@ def switch_busy(file, edges, span):
 
 
 class PowerSeries:
-    """`edges` in ps, from each of which on the power of each part is `watts[part]` until the next one, or `span`."""
+    """`edges` in ps; from each edge until the next one, or `span`, the power of each part is `watts[part]`."""
 
     def __init__(self, path, usage, settings, estimate=None):
         values = settings.values(estimate or settings.estimate, usage["device"])
@@ -79,7 +79,7 @@ class PowerSeries:
         self.watts["switches"] = switch_power(bill, values, busy)
 
     def intervals(self, file, bill):
-        """In which ranks compute, and in which they do anything, without ranks of storage hosts."""
+        """Times in which ranks compute, and times in which they do anything, without ranks of storage hosts."""
         hosts = bill.accelerators + bill.storage
         storage = storage_hosts(experiment_of(file).get("topology", {}), hosts, hosts // max(1, bill.servers))
         ranks, nodes = file["ranks/rank"][:], file["ranks/node"][:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`accounting:` of an experiment or a study: figures with three estimates, and what replaces them."""
+"""`accounting:` of an experiment or a study: figures with three estimates, and their replacements."""
 
 import functools
 import pathlib
@@ -51,7 +51,7 @@ def one_of(item, known, what):
 
 
 def read_figure(item):
-    """{estimate: value} of a number for all of them, or of a map."""
+    """{estimate: value} from one number for all estimates, or from a map."""
     if not item.is_map():
         return dict.fromkeys(ESTIMATES, number(item))
     parts = item.known(ESTIMATES)
@@ -62,7 +62,7 @@ def read_figure(item):
 
 
 class Settings:
-    """What an `accounting:` map says. `estimate`: which of the three studies take; values(estimate) {figure: value}."""
+    """An `accounting:` map. `estimate`: the one of the three that studies use; values(estimate) {figure: value}."""
 
     def __init__(self, item=None):
         known = defaults()
@@ -103,14 +103,14 @@ class Settings:
         return values
 
     def intensity(self, values, seconds):
-        """Mean g of CO2 per kWh over so many seconds from `start_hour` on."""
+        """Mean g of CO2 per kWh over `seconds` from `start_hour` on."""
         if self.hourly is None:
             return values["grid_intensity"]
         return mean_of_hours(self.hourly, self.start_hour, seconds / 3600)
 
 
 def mean_of_hours(hourly, start, hours):
-    """Of a step function of the hour of the day over a stretch of time."""
+    """Mean of a step function of the hour of the day over an interval."""
     if hours <= 0:
         return hourly[int(start) % HOURS]
 
@@ -123,7 +123,7 @@ def mean_of_hours(hourly, start, hours):
 
 
 def settings_of(data, place):
-    """Of data of an `accounting:` map, None for all defaults. Errors begin with `place`."""
+    """From data of an `accounting:` map, None for all defaults. Errors begin with `place`."""
     if data is None:
         return Settings()
     try:

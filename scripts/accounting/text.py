@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `weft account` prints."""
+"""The output of `weft account`."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run has used, from its results file: the machine, and how long its parts were in which state."""
+"""The usage of a run, from its results file: the machine, and the time of its parts in each state."""
 
 import re
 
@@ -56,14 +56,14 @@ def of_text(pattern, model, name):
 
 
 def work_of_step(model):
-    """(tokens, FLOP) of a step of a training job that runs alone, or None: of what was simulated of it."""
+    """(tokens, FLOP) of a step of a training job that runs alone, for its simulated part; otherwise None."""
     batch, flop = of_text(BATCH, model, "batch"), of_text(FLOP, model, "FLOPs per step")
     copies = of_text(COPIES, model, "approximation") or (1, 1)
     return batch[0] * batch[1] * copies[0] / copies[1] if batch else None, flop[0] if flop else None
 
 
 def longest_job(file):
-    """(steps, time in ps) of the job that takes longest, of those that the run lasts for."""
+    """(steps, time in ps) of the job that takes longest, without background jobs."""
     jobs = file["jobs"]
     time, background = jobs["time"][:], jobs["background"][:]
     row = int(numpy.where(background == 0, time, -1).argmax())
@@ -98,7 +98,7 @@ def usage_of_file(file):
 
 
 def usage_of(path):
-    """Of a results file: seconds summed over accelerators, and over ports in units of RATE."""
+    """Usage from a results file: seconds summed over accelerators, and over ports in units of RATE."""
     try:
         with h5py.File(path, "r") as file:
             if text_of(file.attrs.get("format", "")) != "weft-results":

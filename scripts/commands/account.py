@@ -27,7 +27,7 @@ def parse():
 
 
 def section(options):
-    """The `accounting:` map as data, and the file it stands in."""
+    """The `accounting:` map as data, and its file."""
     import h5py
     from accounting.usage import experiment_of
     from support import nodes

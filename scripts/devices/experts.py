@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A layer of experts as TensorRT-LLM 1.3 runs it on one GPU: what stands between its grouped GEMMs.
+"""A layer of experts as TensorRT-LLM 1.3 runs it on one GPU: the kernels between its grouped GEMMs.
 
-A table has `tokens` routed over all `experts`, `topk` for each, of which the GPU has experts / ep, of inner width inter / tp."""
+In a table, `tokens` are routed to `topk` each of all `experts`. The GPU has experts / ep of them, with inner width inter /
+tp."""
 
 import numpy as np
 
@@ -14,12 +15,12 @@ SCALED_BY_POWERS = 1 + 1 / 128
 
 
 def extent(row):
-    """Tokens of an expert, experts here, inner width here."""
+    """Tokens per expert, experts on this GPU, inner width on this GPU."""
     return row["tokens"] * row["topk"] // row["experts"], row["experts"] // row["ep"], row["inter"] // row["tp"]
 
 
 def copies_of(row):
-    """Of tokens, that come to the experts here if those of other GPUs have as many."""
+    """Copies of tokens for the experts of this GPU, if experts of other GPUs have as many."""
     return row["tokens"] * row["topk"] // row["ep"]
 
 
@@ -40,12 +41,12 @@ def masked(name):
 
 
 def copying_bytes(row, precision="bf16", in_masks=False):
-    """Of each kernel that goes through all copies of tokens. In 16 bits: tokens read and their copies written; gates and up projections read and
-    activations written; results of the down projection read and their sums written. In fp8_block both factors are cast, too: before each
-    GEMM (cutlass: cpp/tensorrt_llm/kernels/cutlass_kernels/fp8_blockscale_gemm/fp8_blockscale_gemm.cu, moeGemm, commit 0b349035: weights are in fp8
-    already, activations in bf16). With masks the first cast puts copies in rows of their expert's own (masked_index_copy_group_quant_fp8),
-    the activation writes fp8 (silu_and_mul_masked_post_quant_fwd), and results are put back in one order before they are summed up
-    (triton_masked_index_gather; tensorrt_llm/_torch/modules/fused_moe/fused_moe_deepgemm.py)."""
+    """Bytes of each kernel that reads or writes all copies of tokens. In 16 bits: tokens are read and their copies written; gates and up
+    projections are read and activations written; results of the down projection are read and their sums written. In fp8_block both factors are also
+    cast: before each GEMM (cutlass: cpp/tensorrt_llm/kernels/cutlass_kernels/fp8_blockscale_gemm/fp8_blockscale_gemm.cu, moeGemm, commit 0b349035:
+    weights are in fp8 already, activations in bf16). With masks the first cast puts copies in rows of their expert's own
+    (masked_index_copy_group_quant_fp8), the activation writes fp8 (silu_and_mul_masked_post_quant_fwd), and results are put back in one order
+    before they are summed up (triton_masked_index_gather; tensorrt_llm/_torch/modules/fused_moe/fused_moe_deepgemm.py)."""
     hidden, inner = copies_of(row) * row["hidden"], copies_of(row) * extent(row)[2]
     spread, activation, sums = 2 * 2 * hidden, 2 * 3 * inner, 2 * (hidden + row["tokens"] * row["hidden"])
     if precision == "bf16":
@@ -56,8 +57,8 @@ def copying_bytes(row, precision="bf16", in_masks=False):
 
 
 def choosing_bytes(row, precision="bf16", in_masks=False):
-    """Of each kernel before copies are put in order. The measured operator gets the router's scores in bf16
-    (collect_moe.py, RenormalizeMoeRoutingMethod): its GEMM is no part of it."""
+    """Bytes of each kernel before copies are put in order. The measured operator gets the router's scores in bf16
+    (collect_moe.py, RenormalizeMoeRoutingMethod), so that it does not contain the router's GEMM."""
     tokens, chosen, experts, count = row["tokens"], row["topk"], row["experts"], row["experts"] // row["ep"]
     pairs = tokens * chosen
     # tensorrt_llm/_torch/modules/fused_moe/routing.py: scores read, experts and weights of 4 B written; or, for more than 128 experts or 8 of
@@ -66,9 +67,9 @@ def choosing_bytes(row, precision="bf16", in_masks=False):
         sizes = [2 * tokens * experts + 8 * pairs]
     else:
         sizes = [2 * tokens * experts + 10 * pairs, 20 * pairs, 12 * pairs, 6 * pairs, 8 * pairs]
-    # cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu: fusedBuildExpertMapsSortFirstToken up to 256 tokens, experts read and rows
-    # of both orders written; else three kernels, of which the first reads experts and writes rows by expert, the second sums up
-    # counts, the third reads rows and writes both orders and the experts.
+    # cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu: fusedBuildExpertMapsSortFirstToken up to 256 tokens: experts read, rows of
+    # both orders written. Otherwise three kernels: the first reads experts and writes rows by expert, the second sums up counts, the third reads
+    # rows and writes both orders and the experts.
     if tokens <= 256 and chosen in (1, 2, 4, 6, 8) and count < 511:
         sizes += [12 * pairs]
     else:
@@ -81,16 +82,16 @@ def choosing_bytes(row, precision="bf16", in_masks=False):
 
 
 def rows_of(table):
-    """Its rows as whole numbers."""
+    """The rows of a table as whole numbers."""
     return [{name: int(table[name][i]) for name in COLUMNS} for i in range(len(table))]
 
 
 def usable(row, least):
-    """As many whole tokens for each expert, and arithmetic that counts."""
+    """True for a row with equal whole numbers of tokens per expert, and `least` FLOPs or more."""
     return row["tokens"] * row["topk"] % row["experts"] == 0 and flops(row) >= least
 
 
 def columns_of(rows):
-    """m, n, k and count of both GEMMs, as arrays."""
+    """m, n, k and count of both GEMMs as arrays."""
     both = np.array([gemms(row) for row in rows], float)
     return [tuple(both[:, i, j] for j in range(4)) for i in range(2)]

@@ -13,7 +13,7 @@ PEAKS = ("bf16", "fp16", "fp8", "fp8_block")
 
 
 def fitted(device, data, tables, units, names, measured_bandwidth=None):
-    """The text of the file; says how well it does on shapes that were held out, on standard output too."""
+    """The text of the file with its errors on held-out shapes, which are also printed."""
     device.single = True
     kinds = {layout: [one for one in tables if one.layout == layout] for layout in LAYOUTS}
     sustained = copy.deepcopy(data.get("sustained") or {})
@@ -76,7 +76,7 @@ def text_of(data, names, remarks):
 
 
 def sustained_lines(sustained):
-    """The map as house style has it: one key a line."""
+    """The map in house style: one key per line."""
     lines = ["sustained:"]
     for key, value in sustained.items():
         if key == "attention":
@@ -95,7 +95,7 @@ def block(value, first, further):
 
 
 def flow(item):
-    """Lists in one line, with quantities as they are."""
+    """Lists on one line, with unchanged quantities."""
     if isinstance(item, list):
         return "[" + ", ".join(flow(one) for one in item) + "]"
     return str(item)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Constants of a device's `sustained` from measured kernels: a search along one constant after another for the least
-mean of |log(ours / measured)|, with what is further off than 15 % counted more. Held-out shapes are tested only."""
+mean of |log(ours / measured)|, in which errors above 15 % count more. Held-out shapes are only tested."""
 
 import numpy as np
 
 from devices import experts
 from devices.rates import attention_seconds, bytes_per_second, gemm_seconds, memory_seconds
 
-MIN_FLOPS = 1e9  # of GEMMs and attention that are fitted to: smaller kernels are launches
+MIN_FLOPS = 1e9  # of GEMMs and attention in the fit: the time of smaller kernels is their launch
 
 
 class Form:
-    """What a library can do: tiles of which it takes the best, or widths at which the tile that it takes by a rule has a fraction of the
-    peak of its own, and a time for the rows that fill the last tiles up; parts along k; and the points over k that the overhead of a tile
-    has (none: the same for all)."""
+    """The model of a library: tiles of which it uses the best, or widths at which the tile that a rule selects has its own fraction of
+    the peak, and a time for the rows that fill up the last tiles; parts along k; and the points over k of the overhead of a tile (none:
+    one overhead for all)."""
 
     def __init__(self, tiles, max_splits, points=(), columns=()):
         self.tiles, self.max_splits, self.points, self.columns = tiles, max_splits, points, columns
@@ -22,7 +22,7 @@ class Form:
         self.padding = 1 if columns else 0
 
     def start(self, f):
-        """Of the fractions."""
+        """The number of fractions."""
         return of_widths(self.columns, f) if self.columns else [f, f, 0.95 * f, 0.85 * f, 0.6 * f]
 
     def rates(self, fractions, padding=0):
@@ -34,33 +34,33 @@ class Form:
 
 
 def of_widths(columns, f):
-    """Fractions of the peak to start from."""
+    """Initial fractions of the peak."""
     return [f * (0.2 + 0.8 * (width - 16) / 112) for width in columns]
 
 
 ANY = Form([(256, 256), (256, 128), (128, 128), (128, 64), (64, 64)], 32)
-# Scaled in blocks: a tile goes along all of k, 128 at a time (deepseek-ai/DeepGEMM, commit 0b5d353d, jit_kernels/gemm.py). Tiles and points
-# are what does best on the rows that are fitted to: a mean error of 5.9, 5.2 and 4.4 % (H100, H200, B200), where the tiles and the one
-# overhead of the others have 6.4, 5.9 and 6.4 %, and those with parts along k 6.9, 6.5 and 7.0 %.
-# On Hopper TensorRT-LLM has that library's rule for the tile (get_best_configs there), which explains GEMMs of one row more than a
-# multiple of 256: another width, which is slower, fills the last wave. The form is taken that does better on the rows that are fitted to:
-# 5.4 and 4.7 % on H100 and H200 with the rule; 4.4 % on the B200 without it.
-# Rows that fill the last tiles up take time of their own: on the H200 65 rows of 128 take 442 ns for each 128 along k, 113 rows 249 ns, 48 rows
-# of 64 174 to 213 ns, in tiles of 32 columns with one wave. Without it, and with a fraction of the peak for GEMMs of up to 64 rows instead, H100
-# and H200 have 5.7 and 5.0 %, at the 95th percentile 21.6 and 19.5 instead of 18.7 and 16.2 %. Tried besides, on the same rows: widths that do
-# not divide 128 on a curve of their own (objective 0.0567 and 0.0483 instead of 0.0576 and 0.0490), a factor for multicast (0.0565, 0.0485).
+# Scaled in blocks: a tile goes along all of k, 128 at a time (deepseek-ai/DeepGEMM, commit 0b5d353d, jit_kernels/gemm.py). These tiles and
+# points have the smallest error on the rows of the fit: 5.9, 5.2 and 4.4 % in the mean (H100, H200, B200). The tiles and the single overhead of
+# the other precisions have 6.4, 5.9 and 6.4 %, and those with parts along k 6.9, 6.5 and 7.0 %. On Hopper TensorRT-LLM uses that library's rule
+# for the tile (get_best_configs there), which explains GEMMs with one row more than a multiple of 256: another width, which is slower, fills
+# the last wave. The form with the smaller error on the rows of the fit is used: 5.4 and 4.7 % on H100 and H200 with the rule; 4.4 % on the B200
+# without it. Rows that fill up the last tiles take additional time: on the H200 65 rows of 128 take 442 ns for each 128 along k, 113 rows 249
+# ns, 48 rows of 64 174 to 213 ns, in tiles of 32 columns with one wave. Without it, and with a fraction of the peak for GEMMs of up to 64 rows
+# instead, H100 and H200 have 5.7 and 5.0 %, at the 95th percentile 21.6 and 19.5 instead of 18.7 and 16.2 %. Also tried, on the same rows: a
+# separate curve for widths that do not divide 128 (objective 0.0567 and 0.0483 instead of 0.0576 and 0.0490), a factor for multicast (0.0565,
+# 0.0485).
 FORMS = {"fp8_block": [Form([(256, 128), (128, 128), (128, 64), (64, 64), (64, 32)], 1, (128, 512, 4096)),
                        Form([], 1, (128, 512, 4096), (16, 64, 112, 120, 128))]}  # fmt: skip
-# Attention is fitted with what serving engines measure: they write keys and values into their cache besides.
+# Attention is fitted to times of serving engines, which also write keys and values into their cache.
 ATTENTION_SIZES = (64, 128, 256)
-# Bytes of each element of the m x k factor that its quantisation moves. One scale for the tensor: the largest magnitude is read (2 B), then
-# it is read (2 B) and written (1 B). A scale of fp32 for each 1 x 128: read (2 B) and written (1 B and a 128th of 4 B) at once.
+# Bytes per element of the m x k factor that its quantisation moves. One scale for the tensor: it is read for the largest magnitude (2 B),
+# then read (2 B) and written (1 B). A scale of fp32 for each 1 x 128: read (2 B) and written (1 B and a 128th of 4 B) at once.
 QUANTISING = {"fp8": 2 + 2 + 1, "fp8_block": 2 + 1 + 4 / 128}
 MEMORY_POINTS = ("16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB")
 
 
 def rounded(value):
-    """Three digits: what a file says is what was tested."""
+    """Rounded to three digits, so that the tested value is the value in the file."""
     return float(f"{value:.3g}")
 
 
@@ -70,7 +70,8 @@ def badness(ours, measured):
 
 
 def search(start, low, high, cost, rounds=60):
-    """The constants with the least cost that steps along single ones, which shrink where they gain nothing, find."""
+    """The constants with the least cost, found by steps along single constants, which shrink where they gain
+    nothing."""
     best, least = list(start), cost(start)
     steps = [0.1 * (b - a) for a, b in zip(low, high)]
     for _ in range(rounds):
@@ -123,8 +124,8 @@ def rates_of_gemms(values, units, form):
 
 
 def fit_gemms(device, table, precision, units, launch=None):
-    """Without `launch` the shortest time of the table is the launch: a kernel with nothing to do. With it the table's times have
-    a quantisation of the m x k factor besides, whose launches and fraction of the bandwidth are fitted and not part of a
+    """Without `launch` the shortest time of the table is the launch: a kernel with nothing to do. With it the table's times
+    contain a quantisation of the m x k factor; its launches and its fraction of the bandwidth are fitted, and are not part of a
     GEMM."""
     quantised = launch is not None
     table = table.where(table["precision"] == precision)
@@ -168,7 +169,7 @@ def quantising(device, launches, fraction, moved):
 
 
 def cached_bytes(table):
-    """Queries and results once; keys and values read, and once more written into the cache, in 16 bits."""
+    """Queries and results once; keys and values read, and written into the cache, in 16 bits."""
     tokens = table["batch"] * table["seq"] * table["head_dim"]
     return 2 * tokens * (2 * table["heads"] + 4 * table["kv_heads"])
 
@@ -202,7 +203,7 @@ def fit_attention(device, table, units):
     low = [0.1] * 3 + [0, 0, 0.05, 1, 0, 1, 0]
     high = [1] * 3 + [30, 2000, 1, 12, 1, 4, 0.3]
     starts = [[0.5, 0.6, 0.7, 10, over, 0.5, 1.1, even, 1.3, 0.02] for over, even in ((20, 0.5), (100, 0.1))]
-    # Tiles of one warp group's queries, or of two.
+    # Tiles with the queries of one warp group, or of two.
     found = {rows: best_of(starts, low, high, cost(rows)) for rows in (128, 256)}
     rows = min(found, key=lambda one: cost(one)(found[one]))
     return {"rates": attention_of(found[rows], units, sizes, rows), "fitted": len(given),
@@ -213,8 +214,8 @@ def fit_attention(device, table, units):
 
 
 def fit_memory(device, table, launch, bandwidth=None):
-    """{traffic: curve}. `bandwidth`: of the device that was measured, if it is another one of the same kind: fractions
-    are of its own."""
+    """{traffic: curve}. `bandwidth`: that of the measured device, if this is another one of the same kind: fractions
+    are relative to it."""
     if bandwidth:
         device = type("Measured", (), {"bandwidth": bytes_per_second(bandwidth)})
     result = {}
@@ -236,19 +237,20 @@ def fit_memory(device, table, launch, bandwidth=None):
 
 # Experts -------------------------------------------------------------------------------------------------------------
 
-# One launch for all groups: no parts along k, tiles of all experts in waves over all units, one fraction of the peak for all tiles. What a tile
-# takes to begin and end is a curve over k; one for all k does worse on the rows that are fitted to: 0.134 and 0.093 of what is
-# searched for, instead of 0.133 and 0.089 (H100, B200), with a fraction of the peak of 1.
+# One launch for all groups: no parts along k, tiles of all experts in waves over all units, one fraction of the peak for all tiles. The time of
+# a tile to begin and end is a curve over k; one time for all k is worse on the rows of the fit: the objective is 0.134 and 0.093 instead of
+# 0.133 and 0.089 (H100, B200), with a fraction of the peak of 1.
 GROUPED_TILES = ((256, 128), (128, 128), (128, 64))
 GROUPED_POINTS = (256, 4096)
-# In fp8_block DeepGEMM's rule for the tile does better on the rows that are fitted to than the best of these tiles: 0.076 and 0.079 instead of 0.085 and
-# 0.089 (H100, B200), or 0.116 and 0.081 with tiles of 128 x 128 alone.
+# In fp8_block DeepGEMM's rule for the tile has a smaller objective on the rows of the fit than the best of these tiles: 0.076 and 0.079 instead of 0.085
+# and 0.089 (H100, B200), or 0.116 and 0.081 with tiles of 128 x 128 alone.
 GROUPED_COLUMNS = (16, 64, 112, 120, 128)
 MAX_COUNTED = 0.4  # of |log(ours / measured)|: some layers take several times as long as others with more work in them
 
 
 def grouped_of(values, units, precision):
-    """`values`: fractions of the peak, overheads at both points, even share, fraction of the bandwidth, sharpness, and what a layer has besides (2)."""
+    """`values`: fractions of the peak, overheads at both points, even share, fraction of the bandwidth, sharpness, and the additional times of a layer
+    (2)."""
     *fractions, short, long, even, bandwidth, sharpness, _, _ = (rounded(value) for value in values)
     shape = ({"tiles": [[*tile, *fractions] for tile in GROUPED_TILES]} if precision == "bf16" else
              {"columns": [list(point) for point in zip(GROUPED_COLUMNS, fractions)], "few_rows": fractions[-1]})  # fmt: skip
@@ -257,8 +259,9 @@ def grouped_of(values, units, precision):
 
 
 def fit_experts(device, table, units, precision):
-    """Times of the table have choosing, copies and the activation besides, which are no part of a GEMM: bytes at the bandwidth of elementwise
-    kernels, of copies a fraction of it, and one time for all launches of a layer; both are fitted, too."""
+    """Times of the table also contain the choice of experts, copies and the activation, which are no part of a GEMM: bytes at the bandwidth
+    of elementwise kernels, copies at a fraction of it, and one time for all launches of a layer. The fraction and this time are also
+    fitted."""
     table = table.where(table["precision"] == precision)
     rows = experts.rows_of(table)
     chosen = np.array([experts.usable(row, MIN_FLOPS) for row in rows])

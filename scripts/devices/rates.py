@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Times of kernels in a long step by a device file's `sustained`, for many shapes at once: what
-workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/reference/compute_times.md."""
+"""Times of kernels in a long step by a device file's `sustained`, for many shapes at once;
+workloads/compute/kernel_time.cpp computes one. The formulas are in docs/reference/compute_times.md."""
 
 import re
 
 import numpy as np
 
-MIN_INNER = 64  # a part along k shorter than that is not worth a part
+MIN_INNER = 64  # the shortest part along k
 KEY_BLOCK = 64
 BINARY = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
@@ -47,7 +47,7 @@ class Device:
                 raise ValueError(f"unknown key '{key}' in 'sustained' (did you mean '{OLDER[key]}'?)")
             if key.endswith("gemms") and "most_splits" in self.sustained[key]:
                 raise ValueError(f"unknown key 'most_splits' in 'sustained.{key}' (did you mean 'max_splits'?)")
-        self.single = False  # kernels have rested before, as benchmarks measure them
+        self.single = False  # True: the device is idle before each kernel, as in benchmarks
 
     def gemms(self, precision):
         return self.sustained.get(GEMMS.get(precision, "gemms"), self.sustained["gemms"])
@@ -62,7 +62,7 @@ class Device:
 
 
 def curve(points, size):
-    """A straight line over the logarithm of the size between points, the outermost value beyond."""
+    """Linear interpolation over the logarithm of the size; the outermost values beyond the points."""
     sizes = np.log([quantity(x, BINARY) if isinstance(x, str) else x for x, _ in points])
     return np.interp(np.log(size), sizes, [y for _, y in points])
 
@@ -82,21 +82,21 @@ def together(work, arithmetic, traffic):
 
 
 def slowed(device, work, seconds):
-    if device.clock < 1:  # it has fallen already
+    if device.clock < 1:  # the clock is already lower
         return seconds
     return seconds * (1 + seconds / 10e-3) ** work.get("slowing", 0)
 
 
 def chosen_tiles(rates, m, n, count):
-    """(rows, columns, fraction of the peak) of the tile that a library takes by a rule: 64 rows if the GEMM has no more, else 128, and of
-    widths from 16 to 128 in steps of 8 one with the fewest waves, of these one that fills the last wave most, the narrowest."""
+    """(rows, columns, fraction of the peak) of the tile that a library selects by a rule: 64 rows if the GEMM has no more, otherwise 128.
+    Widths are 16 to 128 in steps of 8; the rule selects the fewest waves, then the fullest last wave, then the narrowest tile."""
     units = rates["units"]
     rows = np.where(m <= 64, 64, 128)
     best = None
     for width in range(16, 129, 8):
         tiles = np.ceil(m / rows) * np.ceil(n / width) * count
         waves = np.ceil(tiles / units)
-        key = (waves, waves * units - tiles)  # what the last wave leaves idle
+        key = (waves, waves * units - tiles)  # units that are idle in the last wave
         if best is None:
             best, columns = key, np.full(np.shape(tiles), width)
             continue
@@ -107,7 +107,7 @@ def chosen_tiles(rates, m, n, count):
 
 
 def padding_seconds(rates, size, m, n, k, count, tile_m, tile_n):
-    """Loads of the rows that fill the last tiles up; two neighbours along n share them by multicast."""
+    """Loads of the rows that fill up the last tiles; two neighbours along n share them by multicast."""
     if "padding_bandwidth" not in rates:
         return 0
     loads = (np.ceil(m / tile_m) * tile_m - m) * np.ceil(n / tile_n) * count
@@ -116,7 +116,7 @@ def padding_seconds(rates, size, m, n, k, count, tile_m, tile_n):
 
 
 def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
-    """Of `count` GEMMs of m x k by k x n; results have 16 bits at least."""
+    """Times of `count` GEMMs of m x k by k x n; results have at least 16 bits."""
     peak = device.peak[precision]
     size = ELEMENT[precision]
     traffic = (size * (m * k + k * n) + max(size, 2) * m * n) * count
@@ -145,7 +145,7 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
 
 
 def attention_seconds(device, rates, queries, keys, head_size, heads, moved, causal=True, backward=False):
-    """Fused attention of `heads` heads of all sequences together, which reads and writes `moved` bytes."""
+    """Times of fused attention with `heads` heads of all sequences together, which reads and writes `moved` bytes."""
     rows = rates.get("rows", 128)
     whole = np.ceil(keys / KEY_BLOCK) * KEY_BLOCK
     seen = np.minimum(whole, (keys + rows + KEY_BLOCK) / 2) if causal else whole

@@ -27,7 +27,7 @@ def gemm_rates(device, precision):
 
 
 def attention_rates(device, rates, head_size, backward):
-    """[(sequence, TFLOP/s)] of causal attention of 32,768 tokens, 16 heads: FLOPs of the half that the mask leaves."""
+    """[(sequence, TFLOP/s)] of causal attention of 32,768 tokens, 16 heads: FLOPs of the half that the mask keeps."""
     heads = HEADS * TOKENS / LENGTHS
     moved = 8 * TOKENS * HEADS * head_size * (2 if backward else 1)
     seconds = attention_seconds(device, rates, LENGTHS, LENGTHS, head_size, heads, moved, True, backward)
@@ -68,7 +68,7 @@ def binary(size):
 
 
 def head(device):
-    """Name, peaks and memory, and where the numbers hold."""
+    """Name, peaks and memory, and the range of validity."""
     data = device.data
     lines = [device.name, f"  peak           {', '.join(f'{rate} {name}' for name, rate in data['peak'].items())}",
              f"  memory         {data['memory']}, {data['memory_bandwidth']}"]  # fmt: skip
@@ -80,7 +80,7 @@ def head(device):
 
 
 def without_curves(data):
-    """What all kernels of a kind have where no curve says more: what a job with a framework takes of such a device, too."""
+    """Rates of all kernels of a kind without a curve, which jobs with a framework also use on such a device."""
     gemms = data.get("gemms", {}).get("peak_fraction", data.get("efficiency", 1))
     memory = data.get("memory_kernels", {}).get("bandwidth_fraction", 1)
     return [f"  GEMMs          {100 * gemms:.3g} % of the peak, whatever the shape",

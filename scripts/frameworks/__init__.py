@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the importers of frameworks' and profilers' files share (docs/tutorial/importing_frameworks.md)."""
+"""Code that importers of files of frameworks and profilers share (docs/tutorial/importing_frameworks.md)."""

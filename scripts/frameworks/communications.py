@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from .elements import element_size
 
-# What a name begins with, without blanks, underscores and case: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of
-# PyTorch
+# Beginnings of names, without blanks, underscores and case: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of PyTorch
 # (RECORD_PARAM_COMMS), and the names of NCCL's kernels and functions.
 KINDS = (("allreduce", "all_reduce"), ("allgather", "all_gather"), ("reducescatter", "reduce_scatter"),
          ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("bcast", "broadcast"), ("reduce", "reduce"),
@@ -22,8 +21,8 @@ MAX_RANKS = 1 << 17
 
 @dataclass
 class Communication:
-    """One call of one rank. `size` is what the rank brings in (of a gathering: its own block; of a scattering: all
-    blocks); None if the trace does not say."""
+    """One call of one rank. `size` is the input of the rank in bytes (of a gather: its own block; of a scatter: all
+    blocks); None if the trace does not have it."""
 
     kind: str
     size: int | None = None
@@ -44,13 +43,13 @@ class Communication:
 
 
 def kind_of(name):
-    """None for what is no communication, such as `wait`."""
+    """None for calls that are no communication, such as `wait`."""
     plain = re.sub(r"[\W_]", "", str(name).lower()).removeprefix("nccl").removeprefix("c10d").removeprefix("gloo")
     return next((kind for start, kind in KINDS if plain.startswith(start)), None)
 
 
 def is_nccl(name):
-    """Of a kernel."""
+    """The same for the name of a kernel."""
     return bool(re.match(r"(?:void )?(?:nccl|rccl)", name, re.IGNORECASE) or "ncclDevKernel" in name or
                 "ncclKernel" in name)
 
@@ -61,7 +60,7 @@ def kind_of_kernel(name):
 
 
 def numbers(value):
-    """A list of whole numbers, also written as a text; None if it has been cut short."""
+    """A list of whole numbers, also written as a text; None if it is truncated."""
     if isinstance(value, str):
         if TRUNCATED in value:
             return None
@@ -70,14 +69,15 @@ def numbers(value):
 
 
 def split_bytes(splits, size):
-    """Bytes to each member from rows to each member. Also where all are the same here: other ranks' may differ."""
+    """Bytes to each member from rows to each member, also if all are the same on this rank: those of other ranks may
+    differ."""
     total = sum(splits)
     return [size * rows // total if total else 0 for rows in splits]
 
 
 def communication(name, into, out, members, group, root=0, in_splits=(), out_splits=()):
-    """A call by its name, with bytes of its input and output tensors on this rank. None for what is no communication;
-    ValueError if splits or the number of members cannot be."""
+    """A call by its name, with bytes of its input and output tensors on this rank. None for calls that are no
+    communication; ValueError if the splits or the number of members are impossible."""
     if not 1 <= members <= MAX_RANKS:
         raise ValueError(f"a group of {members} ranks; expected 1 to {MAX_RANKS}")
     kind = kind_of(name)

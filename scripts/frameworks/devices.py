@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long kernels take on a device of workloads/devices: the formulas of docs/reference/compute_times.md, as kernels of the kind
-`program` take them."""
+"""Times of kernels on a device of workloads/devices, by the formulas of docs/reference/compute_times.md, as for kernels of the
+kind `program`."""
 
 import math
 import pathlib
@@ -12,7 +12,7 @@ from importing.errors import InputError, StudyError, did_you_mean, read_text
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "devices"
 UNITS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 TIMES = {"s": 1e12, "ms": 1e9, "us": 1e6, "ns": 1e3, "ps": 1.0}
-# What a device that lacks a precision computes it in.
+# The precision that a device uses instead of one that it lacks.
 OTHERWISE = {"fp16": ["bf16"], "bf16": ["fp16"], "fp8": ["bf16"], "tf32": ["fp32"], "fp32": ["tf32"]}
 
 
@@ -43,7 +43,7 @@ def picoseconds(text, path):
 
 
 class Device:
-    """Of the YAML file at `path`."""
+    """The device of the YAML file at `path`."""
 
     def __init__(self, name):
         path = find(name)
@@ -69,7 +69,7 @@ class Device:
         raise StudyError(f"{self.name} has no peak for {precision}; it has {', '.join(self.peak)}")
 
     def gemm(self, m, n, k, count, size, precision):
-        """Picoseconds of `count` GEMMs of m x k by k x n, `size` bytes of memory gone through."""
+        """Picoseconds of `count` GEMMs of m x k by k x n that read and write `size` bytes of memory."""
         flops = 2 * m * n * k * count
         if self.units and self.tile:
             tile_m, tile_n = self.tile
@@ -79,12 +79,12 @@ class Device:
         return round(self.launch + seconds * 1e12)
 
     def other(self, size):
-        """Picoseconds of a kernel that goes through `size` bytes of memory."""
+        """Picoseconds of a kernel that reads and writes `size` bytes of memory."""
         return round(self.launch + size / self.other_bandwidth * 1e12)
 
 
 def precision_of(name):
-    """Of GEMMs of elements of a type: float32 as the libraries' default has it."""
+    """Precision of GEMMs of a type of elements: float32 as by default in the libraries."""
     name = str(name).lower().replace(" ", "").removeprefix("c10::")
     if name.startswith(("f8", "float8")) or name in ("s8", "u8", "i8", "int8", "uint8", "char", "signedchar"):
         return "fp8"

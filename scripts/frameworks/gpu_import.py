@@ -63,7 +63,7 @@ def imported_job(options, timelines, notes, what):
 
 
 class Writing:
-    """The files of all ranks, each from its own timeline or from that of the rank that replaces it."""
+    """The files of all ranks, each from its own timeline or from that of the rank that represents it."""
 
     def __init__(self, options, timelines, stand_ins, world, notes, overlap):
         self.timelines, self.stand_ins, self.world, self.notes = timelines, stand_ins, world, notes
@@ -78,7 +78,7 @@ class Writing:
         return groups if rank == timeline.rank else groups.of_rank(rank, timeline.path)
 
     def survey(self):
-        """Every trace once, for what does not fit together, before anything is written."""
+        """Reads every trace once to find contradictions before anything is written."""
         kept, self.notes = self.notes, Notes()
         for timeline in self.timelines:
             count = self.calls.counter(timeline.rank, timeline.path)

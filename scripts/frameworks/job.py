@@ -23,7 +23,7 @@ class Groups:
         return self.named.get(name) or (list(range(self.world)) if name in ("", "0") else None)
 
     def own(self):
-        """Those that it is in."""
+        """The groups that the rank is in."""
         return {name: ranks for name, ranks in self.named.items() if self.rank in ranks}
 
     def of_rank(self, other, path):
@@ -47,7 +47,7 @@ class Job:
         self.count = count or (lambda *_: None)
 
     def write_calls(self, out, timeline, name, after, calls, stream, place):
-        """The node at whose end all calls are done."""
+        """The node with whose end all calls have ended."""
         if len(calls) == 1 and calls[0].kind not in ("send", "recv") and not calls[0].sends:
             return self.write_collective(out, timeline, name, after, calls[0], stream, place)
         if len(calls) == 1 and not calls[0].sends:
@@ -111,8 +111,8 @@ class Job:
         tag = self.tag(ranks, COLLECTIVE_TAG)
         nodes = set()
         if self.symmetric:
-            # As the traced rank sends so many to its next neighbour, this one does, and gets as many from
-            # the one before.
+            # This rank sends as many bytes to its next neighbour as the traced rank, and gets as many from the previous
+            # one.
             traced = self.symmetric.get(call.group, own)
             at = len(ranks)
             sends = [sends[(traced + i - own) % at] for i in range(at)]
@@ -127,12 +127,12 @@ class Job:
 
 
 class Calls:
-    """The calls of all ranks in a few bytes each: what a group's members do has to be the same, in the same order."""
+    """The calls of all ranks in a few bytes each: all members of a group must have the same calls in the same order."""
 
     def __init__(self):
         self.of_groups = {}  # ranks of the group: [number of the kind of call, ...], by the first rank that had it
         self.shapes, self.first = {}, {}
-        self.found = {}  # (ranks, rank): how many
+        self.found = {}  # (ranks, rank): number of calls
         self.counts, self.sizes = {}, {}
         self.paths = {}
 
@@ -201,7 +201,7 @@ def which_ranks(timelines, world, fill):
 
 
 def stand_in(rank, have):
-    """A traced rank that has a group with this one, else the first: which group of ranks does the same."""
+    """A traced rank that has a group with this one, otherwise the first."""
     near = [timeline for _, timeline in sorted(have.items()) if any(rank in ranks for ranks in timeline.groups.values()
                                                                       if len(ranks) < (timeline.world or 0))]
     return near[0] if near else have[min(have)]

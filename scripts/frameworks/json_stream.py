@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""JSON files read piece by piece: of a list that is as long as the trace, one element stands in memory at a time."""
+"""JSON files read piece by piece: of a list that is as long as the trace, one element is in memory at a time."""
 
 import decimal
 import gzip
@@ -11,9 +11,9 @@ import zlib
 from importing.errors import InputError
 
 CHUNK = 1 << 20  # characters
-# An element is one event or node. One that is larger is no trace's.
+# An element is one event or node. Elements of traces are not larger.
 LONGEST = 256 << 20
-# A complaint this near to the end of what has been read may be about what has not been read yet.
+# An error this near to the end of the data read so far may be about data that is not read yet.
 NEAR_END = 32
 BLANKS = re.compile(r"[ \t\r\n]*")
 DECODER = json.JSONDecoder(strict=False, parse_float=decimal.Decimal)
@@ -21,7 +21,7 @@ DAMAGES = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 def open_text(path):
-    """A file of text, also in gzip or xz, as its first bytes say."""
+    """A file of text; its first bytes show whether it is in gzip or xz."""
     try:
         with open(path, "rb") as file:
             start = file.read(6)
@@ -41,7 +41,7 @@ def beginning(path, most=4096):
 
 
 class JsonStream:
-    """Goes through a file whose top is a map with lists in it, or one list."""
+    """Reads a file that is a map with lists in it, or one list."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -67,7 +67,7 @@ class JsonStream:
         return bool(piece)
 
     def peek(self):
-        """The next character that is no blank; empty at the end."""
+        """The next non-blank character; empty at the end."""
         while True:
             self.at = BLANKS.match(self.text, self.at).end()
             if self.at < len(self.text):
@@ -98,7 +98,7 @@ class JsonStream:
             except RecursionError:
                 raise self.error("lists within lists without end; the file is damaged") from None
             except json.JSONDecodeError as wrong:
-                # A string without an end may go on; anything else is wrong where it stands.
+                # A string without an end may continue; anything else is an error at this place.
                 if self.ended or (wrong.pos < len(self.text) - NEAR_END and not wrong.msg.startswith("Unterminated")):
                     raise self.error(f"no JSON: {wrong.msg}" + (", and there the file ends" if self.ended else ""),
                                      wrong.pos) from None

@@ -27,8 +27,8 @@ def attribute(name, number, value):
 
 
 class RankFile:
-    """Writes one rank's operations. Each method gives the operation's id for `after` of later ones. Operations with one
-    `stream` of the accelerator, or one `thread` of the host, run one after another; without either they wait for
+    """Writes one rank's operations. Each method returns the operation's id for `after` of later ones. Operations with
+    one `stream` of the accelerator, or one `thread` of the host, run one after another; without either they wait for
     `after` alone."""
 
     def __init__(self, file):
@@ -68,8 +68,7 @@ class RankFile:
         return self.node(name, COMPUTE, after, self.place(stream, thread) + more)
 
     def collective(self, name, after, kind, size, group, stream=None, root=0):
-        """`size` is what each rank brings in, in bytes; `group` a name of GroupNames; `root` a position in the
-        group."""
+        """`size` is the input of each rank in bytes; `group` a name of GroupNames; `root` a position in the group."""
         more = attribute("comm_type", INT64, COLLECTIVES[kind]) + attribute("pg_name", STRING, group)
         more += attribute("comm_size", INT64, bounded(size, name, "bytes"))
         if root:
@@ -83,14 +82,14 @@ class RankFile:
 
 
 class GroupNames:
-    """Process groups of all ranks, each with a name of its own, in the file that the workload's `groups` names. "0" is
-    all ranks."""
+    """Process groups of all ranks, each with a unique name, in the file that the workload's `groups` names. "0" is all
+    ranks."""
 
     def __init__(self, world):
         self.world, self.names, self.taken = world, {}, {"", "0"}
 
     def of(self, name, ranks):
-        """The name of a group that its ranks call `name`."""
+        """The unique name of a group that its ranks call `name`."""
         ranks = tuple(ranks)
         if ranks == tuple(range(self.world)):
             return "0"
@@ -111,8 +110,9 @@ class GroupNames:
 
 
 def chakra_workload(imported, ranks, names, write):
-    """Has `write(rank, file)` make the file of each rank beside the experiment, and then the file of their groups.
-    Names have the number of ranks, so that files of an earlier import are not taken for those of more ranks."""
+    """Calls `write(rank, file)` for the file of each rank beside the experiment, and then writes the file of their
+    groups. Names contain the number of ranks, so that files of an earlier import are not used as those of more
+    ranks."""
     for rank in range(ranks):
         imported.beside(f"{ranks}ranks.{rank}.et", lambda file, rank=rank: write(rank, file))
     imported.workload = Map(kind="chakra", file=Beside(f"{ranks}ranks.{{rank}}.et"), ranks=ranks, issue="streams")

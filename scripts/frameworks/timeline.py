@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a GPU and its host did, as profilers record it, and the program that this is.
+"""Activity of a GPU and its host, as recorded by profilers, and the program that follows from it.
 
-Files of profilers have events in any order. A timeline keeps them in a database on disk, in which they are put in
-order: memory does not grow with the trace. All times are whole picoseconds."""
+Files of profilers have events in any order. A timeline keeps them in a database on disk, which sorts them: memory does
+not grow with the trace. All times are whole picoseconds."""
 
 import collections
 import pathlib
@@ -42,7 +42,7 @@ CREATE INDEX syncs_end ON syncs (end);
 CREATE INDEX hosts_begin ON hosts (begin);
 """
 US = 10**6
-# A pause of the accelerator up to this long between an operation and what it waited for is what starting it takes.
+# A pause of the accelerator up to this length between an operation and the one that it waited for is its start-up time.
 SHORT = 10 * US
 HOST_THREAD = 0
 
@@ -53,7 +53,7 @@ def remove(database, folder):
 
 
 class Timeline:
-    """Of one rank. `path` is the file of which complaints speak."""
+    """The timeline of one rank. `path` is the file that errors name."""
 
     def __init__(self, path):
         self.path, self.rank, self.world = str(path), None, None
@@ -66,7 +66,7 @@ class Timeline:
         self.database.execute("BEGIN")
         self.names, self.rows = {}, collections.defaultdict(list)
         self.streams = {}  # (device, stream) of the profiler: number here
-        self.grouped = False  # calls of a thread since its last kernel of NCCL are those of the next one
+        self.grouped = False  # calls of a thread since its last kernel of NCCL belong to the next one
         self.has_ops = self.has_waits = self.has_hosts = self.has_times = False
 
     def name(self, text):
@@ -96,7 +96,7 @@ class Timeline:
             rows.clear()
 
     def finish(self):
-        """Everything has been added."""
+        """To be called when everything has been added."""
         for table in list(self.rows):
             self.put(table)
         self.database.execute("COMMIT")
@@ -120,7 +120,7 @@ class Timeline:
 
 
 class Notes:
-    """Of all ranks: what was left out or supposed, how often, and where first."""
+    """Remarks for all ranks: omissions and assumptions, their number, and their first place."""
 
     def __init__(self):
         self.found = {}
@@ -139,7 +139,7 @@ def start_text(begin):
 
 
 class Moment:
-    """An operation that has been written: its node, and when it ended in the trace."""
+    """A written operation: its node, and its end in the trace."""
 
     __slots__ = ("node", "end", "communicates")
 
@@ -149,8 +149,8 @@ class Moment:
 
 class ProgramOfTimeline:
     """Writes the operations of a timeline, in the order in which they started. `out` is a RankFile, `job` knows groups
-    and tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise only what waits for
-    something by stream, event or launch does so here."""
+    and tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise operations wait only for
+    their stream, events and launches."""
 
     def __init__(self, timeline, out, job, notes, traced, host=True):
         self.timeline, self.out, self.job, self.notes, self.traced, self.host = timeline, out, job, notes, traced, host
@@ -238,7 +238,7 @@ class ProgramOfTimeline:
         self.pending = []
 
     def look_up(self, condition, *values):
-        """The last operation in the order of launches of which something is true."""
+        """The last operation in the order of launches that satisfies a condition."""
         self.put_done()
         row = self.nodes.execute(f"SELECT node, end, communicates FROM temp.done WHERE {condition} "
                                  "ORDER BY corr DESC, rowid DESC LIMIT 1", values).fetchone()
@@ -250,7 +250,7 @@ class ProgramOfTimeline:
         waits = self.waits(stream, corr)
         found += waits
         if communicates and not waits and corr is not None:
-            # torch.distributed has its stream wait for the current one, whatever was launched there before.
+            # In torch.distributed its stream waits for the current one, for all earlier launches there.
             moment = self.look_up("communicates = 0 AND corr < ?", corr)
             found += [moment] if moment else []
         if self.traced:
@@ -272,7 +272,7 @@ class ProgramOfTimeline:
         return found
 
     def infer_wait(self, start, stream, ready, before):
-        """A wait that is not recorded shows: the stream was idle until a communication ended, and went on at once."""
+        """Finds a wait that is not recorded: the stream was idle until a communication ended, and continued at once."""
         if self.traced or self.timeline.has_waits or start <= ready:
             return
         for other, moment in self.ended.items():
@@ -282,7 +282,7 @@ class ProgramOfTimeline:
     # The host -----------------------------------------------------------------------------------------------------
 
     def write_host(self, name, until):
-        """What the host did up to `until`, on its thread."""
+        """Activity of the host up to `until`, on its thread."""
         passed = max(0, until - self.host_time)
         self.host_time = max(self.host_time, until)
         self.host_node = self.out.compute(name, [self.host_node] if self.host_node is not None else [], passed,
@@ -311,15 +311,15 @@ class ProgramOfTimeline:
     # Traces of operators of the host alone --------------------------------------------------------------------------
 
     def write_hosts(self):
-        """Operators that are in no other one, and what passed between them, thread by thread; a communication makes its
-        thread wait."""
+        """Operators that are in no other one, and the time between them, thread by thread; a thread waits for its
+        communication."""
         last, until = {}, {}
         origin = self.timeline.one("SELECT MIN(begin) FROM hosts")
         for begin, end, thread, name, call, place in self.timeline.all(
                 "SELECT begin, end, thread, names.name, call, place FROM hosts JOIN names ON names.id = hosts.name "
                 "ORDER BY begin, end DESC, hosts.id"):
             if call is None and self.timeline.has_times and end <= until.get(thread, origin) and thread in last:
-                continue  # within another one
+                continue  # inside another one
             after = [last[thread]] if thread in last else []
             passed = max(0, begin - until.get(thread, origin))
             if passed and self.timeline.has_times:
@@ -336,7 +336,7 @@ class ProgramOfTimeline:
     # Communications ---------------------------------------------------------------------------------------------------
 
     def calls_of(self, name, external, call, begin, thread, place):
-        """The calls that a kernel of NCCL carries out."""
+        """The calls that a kernel of NCCL executes."""
         if self.timeline.grouped:
             found = self.calls_since(name, begin, thread)
             if not found:
@@ -361,7 +361,7 @@ class ProgramOfTimeline:
             f"and so have execution traces beside these files")
 
     def calls_since(self, name, begin, thread):
-        """Of NVTX ranges: several calls may be in a group, which is launched at its end."""
+        """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
         rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY "
                                   "begin, id", (thread, begin)).fetchall() if begin is not None else []
@@ -391,8 +391,8 @@ class ProgramOfTimeline:
         return [found]
 
     def grouped_calls(self, name, begin):
-        """What is called between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) has one
-        kernel together, and none of its own."""
+        """Calls between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) share one kernel
+        and have no own kernels."""
         if begin is None:
             return []
         rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Protobuf's wire format (protobuf.dev/programming-guides/encoding): numbers, and messages read field by field from a
-file, so that what is not wanted is skipped where it lies."""
+file, so that unneeded data is skipped without reading."""
 
 import struct
 
@@ -23,7 +23,7 @@ def delimited(number, content):
 
 
 class WireError(Exception):
-    """What is wrong with the bytes; `at` is where."""
+    """An error in the bytes; `at` is its place."""
 
     def __init__(self, at, text):
         super().__init__(text)
@@ -31,7 +31,7 @@ class WireError(Exception):
 
 
 class Part:
-    """Bytes from `at` to `end` of a file that stand for one message, text or list."""
+    """Bytes from `at` to `end` of a file that are one message, text or list."""
 
     def __init__(self, file, at, end):
         self.file, self.at, self.end = file, at, end
@@ -50,7 +50,7 @@ class Part:
         return self.read().decode("utf-8", "replace")
 
     def fields(self, parts=(), numbers=()):
-        """(number, value): a whole number, or a Part. Fields among `parts` and `numbers` have to be such."""
+        """(number, value): a whole number, or a Part. Fields in `parts` and `numbers` must be of this kind."""
         at = self.at
         while at < self.end:
             key, at = self.number_at(at)
@@ -85,7 +85,7 @@ class Part:
         raise WireError(at, "a number without an end")
 
     def packed(self):
-        """Of a packed list of varints."""
+        """The numbers of a packed list of varints."""
         at, found = self.at, []
         while at < self.end:
             value, at = self.number_at(at)
@@ -94,10 +94,10 @@ class Part:
 
 
 def signed(value):
-    """Of an int64's varint."""
+    """The signed value of an int64's varint."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def real(value):
-    """Of the four bytes of a float."""
+    """The value of the four bytes of a float."""
     return struct.unpack("<f", value.to_bytes(4, "little"))[0]

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The formats of `weft import`: one module or folder each. scripts/importing/registry.py says what a module has."""
+"""The formats of `weft import`: one module or folder each. scripts/importing/registry.py describes the content of a
+module."""

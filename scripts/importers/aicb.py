@@ -88,7 +88,7 @@ def read_layers(options, imported, physical):
 
 
 class Table:
-    """AICB's CSV: what each rank of one pipeline stage does, one after another."""
+    """AICB's CSV: the operations of each rank of one pipeline stage, in order."""
 
     def __init__(self, path, imported, ranks):
         self.path, self.imported, self.ranks = path, imported, ranks
@@ -123,7 +123,7 @@ class Table:
             yield number, dict(zip(self.columns, row))
 
     def look(self):
-        """Sizes of groups, and what is left out."""
+        """Sizes of groups, and omitted parts."""
         for number, row in self.rows():
             kind, group = self.kind(number, row), row["comm_group"].removeprefix("CommGroup.")
             if kind in KINDS.values() and group in GROUPS and row.get("comm_group_size", "None") != "None":
@@ -154,12 +154,12 @@ class Table:
         return tuple(first + i * stride for i in range(size))
 
     def number_groups(self):
-        """A number for each group, as ASTRA-sim's file of groups has them."""
+        """A number for each group, as in ASTRA-sim's file of groups."""
         found = sorted({self.members(group, rank) for group in self.sizes for rank in range(self.ranks)} - {()})
         self.numbers = {members: str(number) for number, members in enumerate(found, 1)}
 
     def size_of(self, number, row, kind, group):
-        """What a rank brings in."""
+        """Bytes of the input of a rank."""
         size = whole_number(row["msg_size"], self.path, number, "msg_size")
         members = self.sizes.get(group, self.ranks)
         return -(-size // members) if kind == "all_gather" else size

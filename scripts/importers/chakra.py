@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Execution traces of MLCommons Chakra, one file for each rank. weft reads them itself (workloads/chakra): here they
-get a machine, and ranks are counted."""
+"""Execution traces of MLCommons Chakra, one file for each rank. weft reads them itself (workloads/chakra): this module
+adds a machine, and counts ranks."""
 
 import gzip
 import pathlib
@@ -23,7 +23,7 @@ def add_arguments(parser):
 
 
 def endings_of(folder, stem):
-    """The endings with which files STEM.NUMBER.ENDING are there, and how many numbers from 0 on each has."""
+    """The endings of the existing files STEM.NUMBER.ENDING, and for each the count of consecutive numbers from 0."""
     numbers = {}
     for path in folder.iterdir():
         found = re.fullmatch(re.escape(stem) + r"\.([0-9]+)(\.et|\.et\.gz|\.json|\.json\.gz)", path.name)
@@ -40,7 +40,7 @@ def stems_in(folder):
 
 
 def is_trace(path):
-    """By its first bytes: GlobalMetadata after its length, or JSON with nodes or a version."""
+    """Recognises a file by its first bytes: GlobalMetadata after its length, or JSON with nodes or a version."""
     try:
         start = read_bytes(path, FEW)
         if start[:2] == b"\x1f\x8b":

@@ -29,7 +29,7 @@ def add_arguments(parser):
 
 
 def cells(line):
-    """Separated by commas, semicolons, tabs or blanks."""
+    """The cells of a line, separated by commas, semicolons, tabs or blanks."""
     return [cell for cell in re.split(r"[,;]|\s+", line.strip()) if cell != ""] if "," not in line and ";" not in line \
         else [cell.strip() for cell in re.split(r"[,;]", line)]
 
@@ -94,7 +94,7 @@ class Reader:
         self.flows.add(time_of(values.get("start", "0"), self.path, line, self.unit), source, destination, size)
 
     def read(self):
-        """Goes through the file."""
+        """Reads the file."""
         lines = rows(self.path)
         number, first = next(lines, (1, None))
         if first is None:
@@ -135,7 +135,7 @@ class Reader:
             raise InputError(self.path, line, f"found {self.flows.count} flows; the first line says {count}")
 
     def matrix(self):
-        """(ranks, bytes of all) of a matrix, gone through row by row."""
+        """(ranks, bytes of all) of a matrix, read row by row."""
         ranks, total = sum(1 for _ in rows(self.path)), 0
         for line, values in rows(self.path):
             if len(values) != ranks:
@@ -150,7 +150,8 @@ class Reader:
 
 
 def is_matrix(options):
-    """Numbers alone, as many columns as rows; four columns are flows unless --matrix says otherwise."""
+    """True if the file has only numbers, and as many columns as rows; four columns are flows unless --matrix is
+    given."""
     first = next(rows(options.input), (1, []))[1]
     return options.matrix or (len(first) not in (1, 4) and all(one.isdigit() for one in first))
 

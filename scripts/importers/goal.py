@@ -10,7 +10,7 @@ from importing.errors import InputError, read_bytes
 from importing.imported import Imported, Input, Map
 
 SUMMARY = "a GOAL schedule (LogGOPSim, ATLAHS)"
-FEW = 1 << 16  # bytes in which the number of ranks stands
+FEW = 1 << 16  # bytes that contain the number of ranks
 MAGIC = 4223  # of the binary form, little endian, 64 bits (Schedgen's and LogGOPSim's Goal.hpp)
 COMMENT = rb"(?:\s|//[^\n]*\n|/\*.*?\*/)*"
 
@@ -20,7 +20,7 @@ def add_arguments(parser):
 
 
 def beginning(path):
-    """Also of a file in gzip."""
+    """The first bytes, also of a file in gzip."""
     start = read_bytes(path, FEW)
     if start[:2] != b"\x1f\x8b":
         return start
@@ -32,7 +32,7 @@ def beginning(path):
 
 
 def ranks_of(start):
-    """None if it is no GOAL."""
+    """The number of ranks; None if the file is no GOAL."""
     if len(start) >= 12 and struct.unpack_from("<Q", start)[0] == MAGIC:
         return struct.unpack_from("<I", start, 8)[0]
     found = re.match(COMMENT + rb"num_ranks\s+(\d+)", start, re.DOTALL)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """InfraGraph (github.com/Keysight/infragraph): devices with components and links, instances of them, and connections,
-as a machine. Its experiment has an all-reduce, to begin with."""
+as a machine. Its experiment has an all-reduce as a first workload."""
 
 import re
 
@@ -27,7 +27,7 @@ def matches(path):
 
 
 def entries(path, found, key, *due):
-    """The maps of a list, each of which has these texts."""
+    """The maps of a list, each with these texts."""
     values = found.get(key) or []
     if not isinstance(values, list):
         raise InputError(path, None, f"{key}: expected a list")
@@ -115,7 +115,7 @@ def delay_of(link, path, usual):
 
 
 class Machine:
-    """Nodes of a graph: accelerators are hosts on a switch of their own; other components of a server are switches; a
+    """Nodes of a graph: accelerators are hosts, each on its own switch; other components of a server are switches; a
     device without accelerators is one switch."""
 
     def __init__(self, infrastructure):

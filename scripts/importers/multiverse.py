@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Workloads of Multiverse (F. Gui et al., NSDI 2025; github.com/Harnets/multiverse): nodes of Chakra as JSON, a file
-npu.N.json for each NPU. What they mean over there: scripts/node_conversion.py and scripts/parse_chakra.py of that
+npu.N.json for each NPU. Their meaning in Multiverse: scripts/node_conversion.py and scripts/parse_chakra.py of that
 repository, and src/sys/llm_system.cpp and communication_system.cpp of its second version,
 github.com/tiancai4652/madrona_simple_example."""
 
@@ -54,7 +54,7 @@ def matches(path):
 
 
 class Node:
-    """A node, with the place of what is wrong with it."""
+    """A node; its errors have their place."""
 
     def __init__(self, path, line, value):
         self.path, self.value = path, value
@@ -103,7 +103,7 @@ class Node:
         return usual if found is None else self.whole(name, found, most)
 
     def involved(self):
-        """Which dimensions take part; all if it does not say."""
+        """The dimensions that take part; all if the node does not name them."""
         one = self.attributes.get("involved_dim")
         flags = one.get("boolList") if one is not None else None
         values = flags.get("values") if isinstance(flags, dict) else None
@@ -126,7 +126,7 @@ class Groups:
         return (1, self.dimensions[0], self.dimensions[0] * self.dimensions[1])
 
     def wide(self, involved):
-        """The dimensions in which there is more than one NPU to talk to."""
+        """The dimensions with more than one NPU."""
         return tuple(flag and size > 1 for flag, size in zip(involved, self.dimensions))
 
     def size(self, involved):
@@ -136,7 +136,7 @@ class Groups:
         return found
 
     def name(self, involved, rank):
-        """"" is all ranks. A name says where the group lies in the dimensions that do not take part."""
+        """"" is all ranks. A name gives the position of the group in the dimensions that do not take part."""
         involved = self.wide(involved)
         if self.size(involved) == self.ranks:
             return ""
@@ -161,7 +161,7 @@ class Groups:
 
 
 class Workload:
-    """All files, each read as a stream: once to see what is in it, and once when its trace is written."""
+    """All files, each read as a stream: once to check it, and once when its trace is written."""
 
     def __init__(self, options, imported):
         self.files, self.imported = files_of(options.input), imported
@@ -191,7 +191,7 @@ class Workload:
             yield Node(path, line, value)
 
     def look(self, rank):
-        """Looks at each node of a file, so that nothing is written of one that is damaged."""
+        """Checks each node of a file, so that nothing is written for a damaged one."""
         count = 0
         for node in self.nodes(rank):
             self.of_node(node, rank)
@@ -204,8 +204,8 @@ class Workload:
             raise InputError(self.files[rank], None, "there is no node in it")
 
     def of_node(self, node, rank):
-        """The attributes of a node of weft's trace. A send's own end is its rank, and so is a receive's, whatever is
-        written there: Multiverse's generator writes the node's number."""
+        """The attributes of a node of weft's trace. A send's own end is its rank, and so is a receive's, regardless of
+        the file: Multiverse's generator writes the node's number."""
         if node.type == "COMP_NODE":
             time = node.whole("durationMicros", node.value.get("durationMicros", 0), LONGEST - 1)
             return COMPUTE, {"is_cpu_op": False, "duration_ps": time * 10**6}

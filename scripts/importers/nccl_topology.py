@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What NCCL writes to NCCL_TOPO_DUMP_FILE as a server. weft reads the file itself (docs/reference/topologies.md); its
-experiment has an all-reduce, to begin with."""
+"""The file that NCCL writes to NCCL_TOPO_DUMP_FILE, as a server. weft reads the file itself
+(docs/reference/topologies.md); its experiment has an all-reduce as a first workload."""
 
 import re
 
@@ -8,9 +8,8 @@ from importing.errors import InputError, read_bytes
 from importing.imported import Imported, Input, Map
 
 SUMMARY = "a server from NCCL's topology file (NCCL_TOPO_DUMP_FILE)"
-# What NCCL's file does not say: NVLink's and PCIe's delays as those of weft's own servers (topologies/servers), the
-# rate
-# between sockets from NCCL's src/graph/topo.h.
+# Values that NCCL's file does not have: delays of NVLink and PCIe as in weft's own servers (topologies/servers), the
+# rate between sockets from NCCL's src/graph/topo.h.
 USUAL = {"nvlink_delay": "300 ns", "pcie_delay": "500 ns", "smp_rate": "16 GB/s", "smp_delay": "200 ns"}
 ARCHITECTURES = [(100, "blackwell"), (90, "hopper"), (80, "ampere"), (70, "volta")]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Nsight Systems' export to SQLite (`nsys export --type sqlite`): kernels, calls of the runtime and NCCL's NVTX ranges
-of all GPUs in the file. Tables and columns are those of NVIDIA's "Exporter SQLite schema"; tables are made only if
-something is to stand in them, and rows have no order."""
+of all GPUs in the file. Tables and columns are those of NVIDIA's "Exporter SQLite schema"; empty tables are not
+created, and rows have no order."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": 
 EVENT_SYNC, STREAM_WAIT = 1, 2
 THREAD_BITS = 24  # of a globalTid
 NS = 1000  # picoseconds
-DAMAGES = (sqlite3.Error, UnicodeError)  # SQLite's complaints may be no text themselves
+DAMAGES = (sqlite3.Error, UnicodeError)  # SQLite's error messages may not be text
 # A payload in binaryData: a header of 32 bytes whose third number is the schema.
 HEADER = struct.Struct("<IIIIQQ")
 # NVTX_PAYLOAD_ENTRY_TYPE_* of nvToolsExtPayload.h that NCCL uses, as formats of struct.
@@ -87,7 +87,7 @@ class Gpu:
         self.report, self.process, self.device = report, process, device
         self.timeline = Timeline(report.path)
         self.timeline.grouped = True
-        self.positions = {}  # communicator: this GPU's position in it, where its making was recorded
+        self.positions = {}  # communicator: this GPU's position in it, if its creation was recorded
         self.communicators = set()
 
 
@@ -142,7 +142,7 @@ def add_operation(gpu, table, row, start, end, stream, corr, label):
 
 
 def threads_of(report, process, column="globalTid"):
-    """A condition: the high bits of a thread's number are its process's."""
+    """A condition: the high bits of a thread's number are those of its process."""
     return f"({column} >> {THREAD_BITS}) = {int(process) >> THREAD_BITS}" if process else "1"
 
 
@@ -196,7 +196,7 @@ def last_record(gpu, event, corr):
 
 
 class Payloads:
-    """What NCCL says in the payloads of its ranges, as JSON or in binary form."""
+    """The payloads of NCCL's ranges, as JSON or in binary form."""
 
     def __init__(self, report):
         self.report, self.schemas = report, {}
@@ -221,7 +221,7 @@ class Payloads:
 
 
 def flat(value):
-    """Members of maps within maps and lists, by their last name."""
+    """Members of maps in maps and lists, by their last name."""
     found = {}
     for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(one, (dict, list)):
@@ -298,8 +298,8 @@ def read(options):
 
 
 def number_ranks(gpus, world):
-    """Ranks by the positions in the communicator of all, if its making was recorded, else in the order of files,
-    processes and devices; the ranks of communicators are those that use them."""
+    """Ranks by their positions in the communicator of all, if its creation was recorded, otherwise in the order of
+    files, processes and devices; the ranks of communicators are those that use them."""
     everybody = [name for name in gpus[0].positions if all(name in gpu.positions for gpu in gpus)]
     positions = [gpu.positions[everybody[0]] for gpu in gpus] if everybody else []
     known = len(set(positions)) == len(gpus) and all(0 <= one < world for one in positions)

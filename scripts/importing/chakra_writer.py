@@ -31,8 +31,8 @@ def attribute(name, value):
 
 
 class TraceWriter:
-    """The trace of one rank, on a binary file. Each node gives its id, for `after` of later ones. A node with a
-    `stream`
+    """The trace of one rank, on a binary file. Each method returns the id of its node, for `after` of later ones. A
+    node with a `stream`
     (a number) runs after those before it on that stream."""
 
     def __init__(self, file):
@@ -43,7 +43,7 @@ class TraceWriter:
         self.file.write(varint(len(content)) + content)
 
     def node(self, name, kind, after, stream, attributes, number=None):
-        """`number`: the node's id, if others name it before it comes; then of all nodes."""
+        """`number`: the node's id, if others name it before it is written; then all nodes need one."""
         self.count += 1
         number = self.count if number is None else number
         content = varint(1 << 3) + varint(number) if number else b""
@@ -60,7 +60,7 @@ class TraceWriter:
         return self.node(name, COMPUTE, after, stream, {"is_cpu_op": False, "duration_ps": picoseconds})
 
     def collective(self, kind, size, name=None, group="", after=(), stream=None, root=0):
-        """`size`: what a rank brings in, as the schema has it. `group`: a name in the workload's file of groups."""
+        """`size`: the input of a rank, as in the schema. `group`: a name in the workload's file of groups."""
         attributes = {"is_cpu_op": False, "comm_type": KINDS[kind], "comm_size": size}
         if group:
             attributes["pg_name"] = group

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft import FORMAT INPUT...`: reads, writes the experiment, and says what was read."""
+"""`weft import FORMAT INPUT...`: reads the input, writes the experiment, and prints a summary."""
 
 import json
 import os
@@ -13,11 +13,11 @@ from .machines import default_network, default_topology, topology_of_file
 from .writing import Place, write
 
 AUTO = "auto"
-EXIT_UNRECOGNISED = 4  # of --for-run, which `weft run TRACE` adds: then the file is taken for an experiment
+EXIT_UNRECOGNISED = 4  # for --for-run, which `weft run TRACE` adds: the file is then treated as an experiment
 
 
 class Unrecognised(StudyError):
-    """The input is of no format."""
+    """The input has no known format."""
 
 
 def overview():
@@ -56,13 +56,13 @@ def choose(words):
 
 
 def default_output(imported):
-    """The name of the first input, without what says its format."""
+    """The name of the first input, without the ending of its format."""
     name = pathlib.Path(imported.inputs[0].rstrip("/")).name
     return f"{name.split('.')[0] or 'imported'}.yaml"
 
 
 def complete(imported, options):
-    """The machine that the input does not say, and packets that it says nothing of."""
+    """A machine and packets for an input that does not have them."""
     if options.topology:
         imported.topology = topology_of_file(options.topology)
     elif imported.topology is None:
@@ -74,7 +74,7 @@ def complete(imported, options):
 
 
 def facts_of_weft(counted):
-    """The same as `Imported.counts`, of what `weft workload --json` says."""
+    """The same as `Imported.counts`, from the output of `weft workload --json`."""
     kinds = counted["operations_by_kind"]
     return {"ranks": counted["ranks"],
             "operations": {kind: one["operations"] for kind, one in kinds.items()},
@@ -104,7 +104,7 @@ def as_text(data):
 
 
 def import_for_run(words):
-    """The same, silent about what is no trace."""
+    """The same, without a message for a file that is no trace."""
     try:
         return import_command([word for word in words if word != "--for-run"])
     except Unrecognised:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is wrong with an input, with its place."""
+"""Errors in an input, with their place."""
 
 from support.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
 
@@ -8,7 +8,7 @@ class InputError(StudyError):
     """Ends the command with exit code 2. `place` is a number of a line, the id of a node, or nothing."""
 
     def __init__(self, path, place, text):
-        # Names in damaged files may have line ends; a complaint is one line.
+        # Names in damaged files may have line ends; an error message is one line.
         super().__init__((f"{path}:{place}: {text}" if place else f"{path}: {text}").replace("\n", " "))
 
 
@@ -30,7 +30,7 @@ def read_text(path):
 
 
 def text_lines(path):
-    """(number, line without its end) of a text file, one by one: the file does not stand in memory."""
+    """(number, line without its end) of a text file, one by one: the file is never in memory as a whole."""
     try:
         with open(path, encoding="utf-8", newline=None) as file:
             for number, line in enumerate(file, 1):
@@ -42,7 +42,7 @@ def text_lines(path):
 
 
 def whole_number(text, path, place, what, least=0, most=2**63 - 1):
-    """An integer written in decimal, within bounds; `what` names it in the complaint."""
+    """An integer written in decimal, within bounds; `what` names it in the error."""
     try:
         value = int(str(text), 10)
     except ValueError:
@@ -53,7 +53,7 @@ def whole_number(text, path, place, what, least=0, most=2**63 - 1):
 
 
 def real_number(text, path, place, what, least=0.0):
-    """A finite number of at least `least`."""
+    """A finite number, `least` or larger."""
     try:
         value = float(text)
     except (TypeError, ValueError):

@@ -8,14 +8,16 @@ import textwrap
 from .imported import Beside, Input, Map
 
 WIDTH = 118
-# What YAML's core schema reads as a text without quotes: it begins like a word, and has no mark of YAML's.
+# Texts that YAML's core schema reads without quotes: they begin like a word, and have none of YAML's special
+# characters.
 PLAIN = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+\- ]*(?<! )")
-# What it would read as something else.
+# Texts that it would read as another type.
 SPECIAL = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n|~)|[-+.0-9eE_xo]+")
 
 
 def comment(text, indent=""):
-    """`text` as lines of a comment; its own line ends stay. What begins with blanks goes on further in."""
+    """`text` as lines of a comment; its own line ends stay. If a line begins with blanks, its continuation is indented
+    further."""
     lines = []
     for paragraph in text.split("\n"):
         inner = "    " if paragraph.startswith(" ") else ""
@@ -41,7 +43,7 @@ class Writer:
         return text if PLAIN.fullmatch(text) and not SPECIAL.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
     def flow(self, value):
-        """On one line."""
+        """The value on one line."""
         if isinstance(value, dict):
             return "{" + ", ".join(f"{self.scalar(key)}: {self.flow(one)}" for key, one in value.items()) + "}"
         if isinstance(value, (list, tuple)):
@@ -54,7 +56,7 @@ class Writer:
         return isinstance(value, (list, tuple)) and any(map(self.has_comments, value))
 
     def entry(self, head, value, indent):
-        """`head` is what stands before the value: a key with its colon, or a dash."""
+        """`head` is the text before the value: a key with its colon, or a dash."""
         if not self.has_comments(value):
             line = f"{indent}{head} {self.flow(value)}\n"
             if len(line) <= WIDTH or not isinstance(value, (dict, list, tuple)) or not value:
@@ -72,12 +74,12 @@ class Writer:
         return text
 
     def section(self, key, value, note=None):
-        """A map at the top of the experiment, always a key to a line."""
+        """A map at the top of the experiment, always one key per line."""
         return "\n" + (comment(note) if note else "") + f"{key}:\n{self.block(value, '  ')}"
 
 
 def experiment_text(imported, name):
-    """The experiment of what has been read. `name` as of Writer."""
+    """The experiment as text. `name` as in Writer."""
     writer = Writer(name)
     text = comment("\n".join(imported.title))
     if imported.refused:

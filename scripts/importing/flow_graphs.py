@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows that wait for others, as a Chakra trace for each rank. They stand in a database on disk, and a rank's trace is
-in an order in which a run needs no more of it than what is under way or about to be."""
+"""Flows that wait for others, as a Chakra trace for each rank. They are in a database on disk, and a rank's trace is in
+an order in which a run needs only the flows that are in progress or start next."""
 
 import pathlib
 import sqlite3
@@ -12,7 +12,8 @@ from .flow_traces import remove
 from .imported import Map
 
 # edges: `flow` waits until `before` has been sent (done = 1) or received (0), where its source is.
-# waits: the same wherever that is. time, level: no flow starts earlier; so many are before it. chain: see lay_chains().
+# waits: the same at any node. time, level: earliest start of the flow; number of flows before it on the longest path.
+# chain: see lay_chains().
 TABLES = """PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-1024;
 CREATE TABLE flows (number INTEGER PRIMARY KEY, name INTEGER UNIQUE, line INTEGER, start INTEGER, source INTEGER,
                     destination INTEGER, size INTEGER, missing INTEGER DEFAULT 0, time INTEGER, level INTEGER DEFAULT 0,
@@ -20,7 +21,7 @@ CREATE TABLE flows (number INTEGER PRIMARY KEY, name INTEGER UNIQUE, line INTEGE
 CREATE TABLE waits (flow INTEGER, before INTEGER, done INTEGER);
 CREATE TABLE edges (flow INTEGER, before INTEGER, done INTEGER)"""
 
-# What has been sent by the source, or received by it.
+# Flows that the source has sent, or received.
 NEAR = """INSERT INTO edges SELECT w.flow, w.before, w.done = 1 AND e.source = f.source
 FROM waits w JOIN flows f ON f.number = w.flow JOIN flows e ON e.number = w.before
 WHERE e.destination = f.source OR (w.done = 1 AND e.source = f.source) ORDER BY w.rowid"""
@@ -65,8 +66,8 @@ class FlowGraph:
         return found[0] if found else None
 
     def finish(self, remark, cycle):
-        """`remark(line, what)` takes what is not as the file has it, once for each kind, with the first line;
-        `cycle(line, name)` gives the error for a flow that waits for itself."""
+        """`remark(line, what)` takes the differences from the file, once for each kind, with the first line;
+        `cycle(line, name)` returns the error for a flow that waits for itself."""
         if line := self.one(SENT_THERE):
             remark(line, "sent")
         self.run(NEAR)
@@ -82,7 +83,7 @@ class FlowGraph:
         self.run("COMMIT")
 
     def send_for_triggers(self, remark):
-        """An empty message for each wait for what happens at another node."""
+        """An empty message for each wait for an event at another node."""
         self.run(FAR)
         if line := self.one("SELECT MIN(line) FROM far"):
             remark(line, "far")
@@ -107,8 +108,8 @@ class FlowGraph:
 
     def lay_chain(self, flow, chains):
         """Its chain: that of a flow it waits for, if no other flow has continued that chain. Flows of a chain, and flows
-        that wait for nothing (chain 0), are sent in the order of the trace, and so may have one tag. How many chains
-        there are."""
+        that wait for nothing (chain 0), are sent in the order of the trace, and so may have one tag. Returns the number
+        of chains."""
         before = self.run("SELECT number, chain, continued FROM edges JOIN flows ON number = before WHERE flow = ? "
                           "ORDER BY edges.rowid", (flow,)).fetchall()
         if not before:
@@ -122,7 +123,7 @@ class FlowGraph:
         return chains
 
     def release(self, flow):
-        """Those that wait for nothing else than this one any more."""
+        """Flows that now wait only for this one."""
         free = []
         self.run("UPDATE flows SET ends = 1 WHERE number = ?", (flow,))
         time, level = self.run("SELECT time, level FROM flows WHERE number = ?", (flow,)).fetchone()

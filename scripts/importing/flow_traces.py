@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows that start at given times, as a Chakra trace for each rank. They are put in the order of their starts in a
-database on disk: memory does not grow with their number, here nor in a run, which reads as far as its clock goes."""
+"""Flows that start at given times, as a Chakra trace for each rank. A database on disk sorts them by start: memory does
+not grow with their number, neither here nor in a run, which reads only up to its clock."""
 
 import pathlib
 import shutil
@@ -23,8 +23,8 @@ def remove(database, folder):
 
 
 class FlowTraces:
-    """Takes flows in any order. Those of two ranks are matched in the order of their starts, then in that in which they
-    were added, on both sides."""
+    """Takes flows in any order. Flows of two ranks are matched by their starts, then by the order in which they were
+    added, on both sides."""
 
     def __init__(self):
         folder = tempfile.mkdtemp(prefix="weft-import-")

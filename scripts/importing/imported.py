@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a format's reader hands back: the maps of an experiment, and what became of the rest of the input."""
+"""The result of a format's reader: the maps of an experiment, and the treatment of the rest of the input."""
 
 import pathlib
 
 
 class Input:
-    """A file that is read where it is. In the experiment its path is relative to the experiment's folder."""
+    """A file that is read at its place. In the experiment its path is relative to the experiment's folder."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -19,7 +19,7 @@ class Beside:
 
 
 class Map(dict):
-    """A map of the experiment that has comments: `put` a key, and what stands above it."""
+    """A map of the experiment that has comments: `put` a key, and the comment above it."""
 
     def __init__(self, *pairs, **named):
         super().__init__(*pairs, **named)
@@ -39,9 +39,9 @@ class Imported:
                   None is replaced by that of --topology, or by a machine of `ranks` hosts
     ranks         how many; None: weft's reader of the workload says it
     files         {suffix: function of a binary file}: files beside the experiment, see `Beside`
-    ignored       (place, text): what is in the input and has no effect on a run, here or in its own program
-    refused       (place, text): what would change a run in its own program, and is not taken over
-    counts        what the reader has counted itself, for --json beside what weft counts
+    ignored       (place, text): parts of the input without effect on a run, here or in their own program
+    refused       (place, text): parts that would change a run in their own program, and are not imported
+    counts        counts by the reader, for --json beside weft's counts
     title         lines of a comment at the top
     """
 
@@ -59,7 +59,7 @@ class Imported:
         self.refused.append((str(place), text))
 
     def beside(self, suffix, produce):
-        """Has a file written beside the experiment; `produce(file)` writes bytes. Returns the value for its name."""
+        """Adds a file beside the experiment; `produce(file)` writes bytes. Returns the value for its name."""
         self.files[suffix] = produce
         return Beside(suffix)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The machine of an input that comes without one."""
+"""The machine for an input without one."""
 
 from .errors import InputError, read_text
 from .imported import Input, Map
@@ -8,7 +8,7 @@ RATE, DELAY = "400 Gb/s", "500 ns"
 
 
 def default_topology(ranks):
-    """A non-blocking switch, as `weft workload` takes it for configurations of models."""
+    """A non-blocking switch, as in `weft workload` for configurations of models."""
     topology = Map(kind="star", hosts=max(2, ranks), link_rate=RATE, link_delay=DELAY)
     topology.about = ("The input says nothing of a network: this is one non-blocking switch, "
                       f"{RATE} to each host. Put yours here, or import with --topology SPEC.yaml.")
@@ -16,12 +16,12 @@ def default_topology(ranks):
 
 
 def default_network():
-    """Packets of RoCE v2 (docs/reference/experiment.md): said here because the experiment is there to be changed."""
+    """Packets of RoCE v2 (docs/reference/experiment.md), written out because users will change the experiment."""
     return Map(mtu="4096 B", header="62 B", wire_overhead="20 B", ack="66 B", window="256 KiB")
 
 
 def topology_of_file(path):
-    """--topology SPEC.yaml: a topology map, an experiment, or a machine of another program, read where it is."""
+    """--topology SPEC.yaml: a topology map, an experiment, or a machine of another program, read at its place."""
     text = read_text(path)
     if not text.strip():
         raise InputError(path, None, "it is empty; expected a topology map or an experiment")

@@ -27,5 +27,5 @@ def load(name):
 
 
 def recognise(path):
-    """The name of the first format that takes a path for its own; None."""
+    """The name of the first format that recognises a path; None if there is none."""
     return next((name for name in formats() if load(name).matches(path)), None)

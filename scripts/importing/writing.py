@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Experiments and the files beside them are written in a folder of their own, looked at by weft, and then put in place:
+"""Experiments and the files beside them are written into a separate folder, checked by weft, and then moved into place:
 all of them or none."""
 
 import contextlib
@@ -19,7 +19,7 @@ from .imported import Beside
 
 
 class Place:
-    """Where the experiment X.yaml and its files X.SUFFIX go."""
+    """The destination of the experiment X.yaml and its files X.SUFFIX."""
 
     def __init__(self, output):
         self.output = pathlib.Path(output)
@@ -37,7 +37,7 @@ class Place:
 
 
 class Draft:
-    """Names of files in the experiment while it is in another folder, and those that users know."""
+    """Names of files in the experiment while it is in another folder, and their final names."""
 
     def __init__(self, place, folder):
         self.place, self.folder, self.known = place, folder, {}
@@ -56,7 +56,7 @@ class Draft:
 
 
 def refuse_to_overwrite(place, imported):
-    """An input is never written over."""
+    """Refuses an output that is one of the inputs."""
     for new in [place.output, *map(place.file, imported.files)]:
         if new.is_dir():
             raise StudyError(f"cannot write '{new}': it is a folder; -o takes the name of a file")
@@ -67,7 +67,7 @@ def refuse_to_overwrite(place, imported):
 
 @contextlib.contextmanager
 def draft_folder(place):
-    """Beside the output, so that files can be renamed into their places."""
+    """The separate folder, beside the output, so that files can be renamed into their places."""
     folder = place.output.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,12 +81,12 @@ def draft_folder(place):
 
 
 def weft_program():
-    """This command's own program; from the source tree, that of its build folder."""
+    """The program of this command; in the source tree, that of its build folder."""
     return os.environ.get("WEFT_PROGRAM") or str(pathlib.Path(__file__).resolve().parents[2] / "build" / "weft")
 
 
 def count(experiment, draft):
-    """What `weft workload` counts in an experiment: the one reader of workloads. Its complaints are ours."""
+    """Counts of `weft workload` for an experiment, which has the only reader of workloads. Its errors are passed on."""
     try:
         done = subprocess.run([weft_program(), "workload", str(experiment), "--json", "--no-run"], env=environment(),
                               capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
@@ -100,7 +100,7 @@ def count(experiment, draft):
 
 
 def without_faults(imported):
-    """`weft workload` looks at a network on which nothing is lost."""
+    """The experiment for `weft workload`, with a network on which nothing is lost."""
     whole = copy.copy(imported)
     whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures",
                                                                                              "reconvergence")}
@@ -108,7 +108,7 @@ def without_faults(imported):
 
 
 def write(imported, output, check):
-    """Writes the experiment. Gives what weft counts in it, nothing without `check`."""
+    """Writes the experiment. Returns weft's counts of it, nothing without `check`."""
     place = Place(output)
     refuse_to_overwrite(place, imported)
     with draft_folder(place) as folder:

@@ -30,7 +30,7 @@ def add_arguments(parser):
 
 
 def matches(_path):
-    """An experiment is several files: only its workload can be recognised, and that is of another format."""
+    """An experiment is several files: only its workload can be recognised, and it is in another format."""
     return False
 
 
@@ -77,7 +77,7 @@ def read_network(options, imported):
 
 
 def analytical_frames():
-    """That network has neither packets nor headers."""
+    """The analytical network has neither packets nor headers."""
     frames = Map()
     frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE "
                                 "v2 take a little longer (docs/tutorial/importing.md).")
@@ -141,7 +141,7 @@ def chakra_workload(options, imported, system, customs):
 
 
 def write_customs(options, imported, system, customs, workload):
-    """Traces beside the experiment, which have algorithms in place of collectives."""
+    """Traces beside the experiment, with algorithms in place of collectives."""
     files = imported.inputs[-imported.ranks:]
     if not files[0].endswith((".et", ".et.gz")):
         raise InputError(files[0], None, "custom algorithms are put into traces in protobuf; this one is JSON")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """ASTRA-sim's analytical network (github.com/astra-sim/astra-network-analytical) as a machine: dimensions of Ring,
-Switch or FullyConnected, each with links of its own at every NPU."""
+Switch or FullyConnected, each with separate links at every NPU."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from importing.imported import Map
 
 KINDS = ("Ring", "Switch", "FullyConnected")
 KEYS = ("topology", "npus_count", "bandwidth", "latency")
-HOST_DELAY_NS = 1  # of a link between an NPU and its router, which there is not over there
+HOST_DELAY_NS = 1  # of a link between an NPU and its router, which the original network does not have
 MAX_NPUS = 1 << 20
 
 
@@ -80,7 +80,7 @@ class Network:
         return product
 
     def topology(self, imported):
-        """The machine: a family of weft where there is one, else a graph in a file beside the experiment."""
+        """The machine: a family of weft if there is one, otherwise a graph in a file beside the experiment."""
         kinds = {kind for kind, size in zip(self.kinds, self.sizes) if size > 1}
         if self.kinds == ["Switch"]:
             machine = Map(kind="star", hosts=max(2, self.sizes[0]), link_rate=bits(self.rates[0]),
@@ -97,7 +97,7 @@ class Network:
         return machine
 
     def inner_delay(self, dimension):
-        """So that two neighbours are as far apart as there."""
+        """Delay of a link such that the delay between two neighbours is as in the original network."""
         return nanoseconds(max(self.delays[dimension] - 2 * HOST_DELAY_NS, self.delays[dimension] / 2))
 
     def grid(self, kind, key):
@@ -109,7 +109,7 @@ class Network:
                     "host_link_rate": bits(2 * sum(self.rates)), "host_link_delay": f"{HOST_DELAY_NS} ns"})
 
     def neighbours(self, position, dimension):
-        """Positions to which an NPU has a link of its own in a dimension, each pair once."""
+        """Positions to which an NPU has a direct link in a dimension, each pair once."""
         size, x = self.sizes[dimension], position[dimension]
         if self.kinds[dimension] == "Ring":
             others = [(x + 1) % size] if size > 2 or (size == 2 and x == 0) else []
@@ -119,7 +119,7 @@ class Network:
             yield position[:dimension] + (other,) + position[dimension + 1:]
 
     def write_graph(self, file):
-        """Every NPU is a host on a router of its own; each Switch of a dimension is one more switch."""
+        """Every NPU is a host on its own router; each Switch of a dimension is one more switch."""
         hosts, strides = self.ranks(), [1]
         for size in self.sizes:
             strides.append(strides[-1] * size)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ASTRA-sim's collectives of one's own: algorithms as Chakra traces of sends, recvs and computations, one file for each
+"""ASTRA-sim's custom collectives: algorithms as Chakra traces of sends, recvs and computations, one file for each
 member (github.com/astra-sim/astra-sim, astra-sim/system/astraccl/custom_collectives/CustomAlgorithm.cc and
-CollectiveImplLookup.cc). They are written into the workload's traces: in place of the collective's node stand the
-algorithm's, and after them a node without work that has the collective's number, for the nodes that wait for it."""
+CollectiveImplLookup.cc). They are written into the workload's traces: the collective's node is replaced by the
+algorithm's nodes, followed by a node without work with the collective's number, for the nodes that wait for it."""
 
 import gzip
 import os
@@ -15,7 +15,7 @@ KINDS = {"all-reduce": 0, "all-gather": 2, "all-to-all": 6, "reduce-scatter": 7}
 METADATA, COMPUTE, SEND, RECEIVE, COLLECTIVE = 1, 4, 5, 6, 7
 NUMBERS = {7, 9, 11, 13, 27}  # fields of AttributeProto's value: varints,
 ZIGZAG = {15, 17}             # varints with the sign in the lowest bit,
-FIXED = {19, 21, 23, 25}      # and as many bytes as they have
+FIXED = {19, 21, 23, 25}      # and values of fixed width
 LONGEST = 1 << 26             # bytes of a node
 
 
@@ -57,7 +57,7 @@ class Message:
 
 
 def ids_of(value):
-    """Of a packed list, or one entry of one that is not."""
+    """The numbers of a packed list, or one entry of a list that is not packed."""
     if isinstance(value, int):
         return [value]
     message, at, found = Message(value), 0, []
@@ -68,7 +68,7 @@ def ids_of(value):
 
 
 def attribute(content):
-    """(name, value): a number, a text, or None for what counts nothing here."""
+    """(name, value): a number, a text, or None for values without meaning here."""
     name, value = "", None
     for field, one in Message(content).fields():
         if field == 1 and isinstance(one, bytes):
@@ -144,7 +144,7 @@ def nodes(path):
 
 
 def file_of(system, key, name):
-    """As ASTRA-sim finds a prefix: from the working folder; else from that of the file that names it."""
+    """The search of ASTRA-sim for a prefix: in the working folder, otherwise in that of the file that names it."""
     for folder in (pathlib.Path(), pathlib.Path(system.path).parent):
         if os.path.exists(f"{folder / name}.0.et"):
             return str(folder / name)
@@ -152,7 +152,7 @@ def file_of(system, key, name):
 
 
 class Customs:
-    """Which collectives have an algorithm of one's own."""
+    """The collectives with a custom algorithm."""
 
     def __init__(self, system):
         self.of_kind, self.of_node = {}, {}
@@ -189,7 +189,7 @@ class Customs:
         return bool(self.of_kind or self.of_node)
 
     def of(self, node):
-        """The prefix of the algorithm of a node; None if it is one of ASTRA-sim's own, or no collective."""
+        """The prefix of the algorithm of a node; None if ASTRA-sim provides it, or if the node is no collective."""
         if node.kind != COLLECTIVE or node.attributes.get("is_cpu_op") or "comm_type" not in node.attributes:
             return None
         return self.of_node.get(node.id) or self.of_kind.get(node.attributes["comm_type"])
@@ -211,7 +211,7 @@ class Workload:
         return found
 
     def write(self, file, rank):
-        """Of each rank the communications stay in the order of the file: over there one is under way at a time."""
+        """The communications of each rank stay in the order of the file: in ASTRA-sim one runs at a time."""
         path, writer, last, free = self.files[rank], TraceWriter(file), None, self.first_free(rank)
         for node in nodes(path):
             prefix = self.customs.of(node)
@@ -248,8 +248,8 @@ class Workload:
         return content + delimited(5, b"".join(map(varint, after)))
 
     def expand(self, writer, prefix, members, position, collective, before, free):
-        """The algorithm's nodes, numbered from `free` on; those that wait for nothing wait for `before`. The next free
-        number."""
+        """The algorithm's nodes, numbered from `free` on; those that wait for nothing wait for `before`. Returns the
+        next free number."""
         path = f"{prefix}.{position}.et"
         numbers = {}
         for node in nodes(path):

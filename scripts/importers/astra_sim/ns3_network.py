@@ -10,9 +10,9 @@ from importing.errors import InputError, real_number, text_lines, whole_number
 from importing.imported import Input, Map
 
 MAX_NODES = 1 << 22
-MAX_PAIRS_FROM = 64  # hosts from which round trips are looked for; all of small machines
+MAX_PAIRS_FROM = 64  # hosts from which round trips are searched; in small machines all hosts
 
-# A frame over there: PPP header class of 14 B, IPv4 20, UDP 8, sequence number and group 6 (src/internet/model/
+# A frame in that simulator: PPP header class of 14 B, IPv4 20, UDP 8, sequence number and group 6 (src/internet/model/
 # seq-ts-header.cc), and for HPCC telemetry of 42 B (int-header.h). An ACK is filled up to 60 B (rdma-hw.cc).
 HEADER, TELEMETRY, ACK = 48, 42, 60
 CONTROL = {1: "dcqcn", 3: "hpcc", 7: "timely", 8: "dctcp"}
@@ -34,7 +34,7 @@ ALL_OF_CONTROL = set().union(*OF_CONTROL.values()) | {"PINT_LOG_BASE", "PINT_PRO
 GENERAL = {"ENABLE_QCN", "USE_DYNAMIC_PFC_THRESHOLD", "PAUSE_TIME", "PACKET_PAYLOAD_SIZE", "L2_CHUNK_SIZE",
            "L2_ACK_INTERVAL", "L2_BACK_TO_ZERO", "CC_MODE", "HAS_WIN", "GLOBAL_T", "ACK_HIGH_PRIO",
            "NIC_TOTAL_PAUSE_TIME", "ERROR_RATE_PER_LINK", "LINK_DOWN", "BUFFER_SIZE", "HEADROOM_FACTOR"}
-# What weft lacks, if it is set to something else than this.
+# Options that weft lacks, if their value differs from this one.
 LACKING = {"CLAMP_TARGET_RATE": ("0", "the target rate falls with each cut"),
            "VAR_WIN": ("0", "the window shrinks with the rate; here it is as large as at line rate"),
            "RATE_BOUND": ("1", "rates do not pace"), "INT_MULTI": ("1", "units of telemetry"),
@@ -53,7 +53,7 @@ def rate_of(text, path, line, what="rate"):
 
 
 def weft_rate(bits):
-    """As a quantity of weft."""
+    """A rate as a quantity of weft."""
     for unit, size in (("Tb/s", 10**12), ("Gb/s", 10**9), ("Mb/s", 10**6), ("kb/s", 10**3)):
         if bits >= size:
             return f"{bits / size:.12g} {unit}"
@@ -105,12 +105,12 @@ class Physical:
             raise InputError(path, 1, "there is no host")
 
     def rates(self):
-        """Of the links of the network: those of NVSwitches are inside servers."""
+        """Rates of the links of the network; those of NVSwitches are inside servers."""
         return sorted({rate for node, links in self.links.items() for other, rate, _ in links
                        if not {node, other} & self.inside})
 
     def host_rate(self):
-        """Of a host's links to the network."""
+        """The largest rate of a host's links to the network."""
         return max((rate for other, rate, _ in self.links[self.hosts[0]] if other not in self.inside), default=0)
 
     def largest_window(self, payload):

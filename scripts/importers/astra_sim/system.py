@@ -12,7 +12,7 @@ KINDS = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter
 ALGORITHMS = {"ring": "ring", "direct": "direct", "halvingDoubling": "halving_doubling",
               "doubleBinaryTree": "double_binary_tree", "oneRing": "one_ring", "oneDirect": "one_direct",
               "oneHalvingDoubling": "one_halving_doubling"}
-DEAD = {"intra-dimension-scheduling", "inter-dimension-scheduling", "boost-mode"}  # documented, and not read there
+DEAD = {"intra-dimension-scheduling", "inter-dimension-scheduling", "boost-mode"}  # documented, but not read by ASTRA-sim
 REPORTS = {"track-local-mem", "local-mem-trace-filename", "trace-enabled"}
 BUS = ("L", "o", "g", "G", "local-reduction-delay")
 KNOWN = {f"{name}-implementation" for name in KINDS} | {f"{name}-implementation-custom" for name in KINDS} | DEAD | \
@@ -22,7 +22,7 @@ KNOWN = {f"{name}-implementation" for name in KINDS} | {f"{name}-implementation-
 
 
 def load_json(path):
-    """A JSON object of a file, with the line of what is wrong."""
+    """A JSON object of a file; errors have their line."""
     text = read_text(path)
     try:
         value = json.loads(text)
@@ -64,7 +64,7 @@ class System:
         return value
 
     def algorithms(self, kind):
-        """Of each dimension, in weft's names. None if the file does not say."""
+        """Algorithms of each dimension, in weft's names. None if the file does not name them."""
         key = f"{kind}-implementation"
         if key not in self.keys:
             return None
@@ -149,7 +149,7 @@ class System:
                         f"local-mem-bw: {rate:g} GB/s; what comes in to be reduced is read twice and written once")
 
     def list_others(self):
-        """What is in the file and does nothing, or what weft lacks."""
+        """Keys of the file without effect, or without a counterpart in weft."""
         for key in sorted(self.keys.keys() & DEAD):
             self.imported.ignore(self.place(key), f"{key}: ASTRA-sim does not read it")
         for key in sorted(self.keys.keys() & REPORTS):

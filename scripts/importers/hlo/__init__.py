@@ -18,7 +18,7 @@ SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
 COMPUTE, COMMUNICATION = 0, 1  # streams
 PERMUTE_TAG = 0
 DEEPEST = 200
-MAX_OPERATIONS = 10**6  # of a device: more of them may be meant, or a damaged counter of a loop
+MAX_OPERATIONS = 10**6  # of a device: more may be intended, or the counter of a loop may be damaged
 
 
 def add_arguments(parser):
@@ -48,7 +48,7 @@ def matches(path):
 def read(options):
     reader = reader_of(options.input)
     if reader is None:
-        read_bytes(options.input, 1)  # a file that is not there has a message of its own
+        read_bytes(options.input, 1)  # a missing file has a separate message
         raise InputError(options.input, 1, "it begins with neither 'HloModule' nor an MLIR module of StableHLO; a "
                                            "protobuf of HLO becomes text by XLA's hlo-opt or by as_text() of JAX's "
                          "lowered and compiled functions")
@@ -63,7 +63,7 @@ def read(options):
 
 
 class Plan:
-    """What each device does: for each computation a list of steps
+    """The program of each device: for each computation a list of steps
 
     ("compute", label, picoseconds, flops)   ("call", computation, times)
     ("start", name, label, kind, bytes, groups)   ("wait", name)"""
@@ -97,7 +97,7 @@ class Plan:
         return 1 + min(MAX_RANKS - 1, max(named, default=0))
 
     def of_computation(self, name, line=None):
-        """(steps, FLOPs, how many steps are carried out) of one computation."""
+        """(steps, FLOPs, number of executed steps) of one computation."""
         if name not in self.module.computations:
             raise self.error(line, f"there is no computation '{name}'")
         if name in self.steps:
@@ -117,7 +117,7 @@ class Plan:
         return self.steps[name]
 
     def instruction(self, one, steps, body):
-        """Appends what it does; gives its FLOPs."""
+        """Appends the steps of an instruction; returns its FLOPs."""
         op = one.op
         base = op.removesuffix("-start").removesuffix("-done").removesuffix("-update")
         if op in FREE or op.endswith("-update") or (not self.module.compiled and op in ELEMENTWISE):
@@ -169,7 +169,7 @@ class Plan:
         return self.call(one, steps, best, 1)
 
     def asynchronous(self, one, steps):
-        """async-start of a computation with one collective, or of kernels, which take their time here."""
+        """async-start of a computation with one collective, or of kernels, whose time is at this place."""
         flops = 0
         for name in one.calls:
             for inner in self.module.computations.get(name, []):
@@ -189,14 +189,14 @@ class Plan:
         return 0
 
     def half(self, one, steps):
-        """The data is a send's first operand, and a recv's first result."""
+        """Bytes of a send's first operand, or of a recv's first result."""
         shape = (one.taken[:1] or [one.shape])[0] if one.op == "send" else (one.shape.parts or (one.shape,))[0]
         division = self.division(one, "collective-permute")
         steps.append(("start", one.name, one.label or one.name, HALVES[one.op], shape.bytes, (division, one.number)))
         return 0
 
     def ragged(self, one, steps, starts):
-        """The numbers of rows between ranks are in its operands, and so not in the text."""
+        """The numbers of rows between ranks are in its operands, and therefore not in the text."""
         if self.options.ragged is None:
             raise self.error(one.line, f"'{one.name}': the number of rows for each receiver is known only when it runs; "
                                        "--ragged even takes equal shares of its operand")
@@ -226,7 +226,7 @@ class Plan:
             groups = [[replica * partitions + part for replica in group for part in range(partitions)]
                       for group in named]
         elif replicas == 1 and partitions > 1 and one.groups:
-            groups = one.groups  # StableHLO and modules whose head says nothing: numbers are devices
+            groups = one.groups  # StableHLO, and modules without this in their head: numbers are devices
         else:
             named = one.groups or ([] if base == "collective-permute" else [list(range(replicas))])
             groups = [[number * partitions + part for number in group] for part in range(partitions) for group in named]
@@ -276,7 +276,7 @@ class Plan:
         return found
 
     def traffic(self, one):
-        """Bytes of memory that a kernel goes through: what it takes and what it gives; of slices, these."""
+        """Bytes of memory that a kernel reads and writes: its operands and results; for slices only the slices."""
         if one.op == "dynamic-update-slice" and len(one.taken) > 1:
             return 2 * one.taken[1].bytes
         if one.op in PARTS:
@@ -307,7 +307,7 @@ class Plan:
 
 class RankWriter:
     """Kernels one after another, communications one after another; a communication starts after the kernels before it,
-    and what follows its end waits for it."""
+    and operations after its end wait for it."""
 
     def __init__(self, plan, rank, out, groups, divisions):
         self.plan, self.rank, self.out, self.groups, self.divisions = plan, rank, out, groups, divisions
@@ -340,7 +340,7 @@ class RankWriter:
         self.started[name] = self.started.get(name, set()) | nodes
 
     def permute(self, label, after, size, pairs, tag=PERMUTE_TAG, half=None):
-        """`half`: this end of it alone."""
+        """`half`: only this end of it."""
         nodes = set()
         for source, target in pairs:
             if source != target and source == self.rank and half != "receives":

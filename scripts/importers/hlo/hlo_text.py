@@ -22,7 +22,7 @@ def looks_like(start):
 
 
 def balanced(text, at, path, line):
-    """The end of what begins with a bracket at `at`; strings may have any."""
+    """The end of the text that begins with a bracket at `at`; strings may contain any brackets."""
     depth, quoted = 0, False
     for i in range(at, len(text)):
         character = text[i]
@@ -38,7 +38,7 @@ def balanced(text, at, path, line):
 
 
 def split(text):
-    """At commas outside of brackets and strings."""
+    """Splits at commas outside of brackets and strings."""
     parts, depth, quoted, begin = [], 0, False, 0
     for i, character in enumerate(text):
         if character == '"' and (i == 0 or text[i - 1] != "\\"):
@@ -56,7 +56,7 @@ def split(text):
 
 
 def read_shape(text, at, path, line):
-    """(shape, where it ends)."""
+    """(shape, its end)."""
     if text[at:at + 1] == "(":
         end = balanced(text, at, path, line)
         inner = re.sub(r"/\*.*?\*/", "", text[at + 1:end - 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What HLO and StableHLO have in common: computations of instructions, and what one of them does on a device."""
+"""The common part of HLO and StableHLO: computations of instructions, and the work of an instruction on a device."""
 
 import math
 import re
@@ -13,11 +13,11 @@ FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after
         "get-dimension-size", "iota"}
 COLLECTIVES = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
                "all-to-all": "all_to_all", "collective-permute": "permute", "collective-broadcast": "broadcast"}
-# Halves of a permutation, which XLA makes of one so that it overlaps with what stands between: both name all pairs.
+# Halves of a permutation, which XLA splits so that it overlaps with the instructions in between: both name all pairs.
 HALVES = {"send": "sends", "recv": "receives"}
-# Of what they take, only what they change or give is gone through.
+# They read or write only the changed or returned part of their operands.
 PARTS = {"dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "broadcast", "concatenate"}
-# A compiler puts them into the kernels of their neighbours.
+# A compiler fuses them into the kernels of their neighbours.
 ELEMENTWISE = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log", "tanh", "rsqrt",
                "sqrt", "negate", "abs", "power", "select", "compare", "convert", "broadcast-in-dim", "broadcast",
                "and", "or", "not", "xor", "logistic", "exponential-minus-one", "log-plus-one", "sign", "floor", "ceil",
@@ -82,7 +82,7 @@ class Instruction:
     taken: list = field(default_factory=list)  # shapes of operands
     carried: list = field(default_factory=list)  # of StableHLO's while: (name within, name outside)
     text: str = ""  # the beginning of an operation that has a region
-    unknown: str = ""  # target of a custom call of which nothing is known
+    unknown: str = ""  # target of an unknown custom call
 
 
 @dataclass
@@ -92,11 +92,11 @@ class Module:
     partitions: int = 1
     computations: dict = field(default_factory=dict)  # name: [Instruction]
     entry: str = ""
-    compiled: bool = True  # fusions stand in it
+    compiled: bool = True  # it contains fusions
 
 
 def dot_gemm(out, lhs, rhs, contracting, batch):
-    """Of shapes and dimensions of the left operand; the right one's follow."""
+    """The GEMM from the shapes and the dimensions of the left operand; those of the right one follow from them."""
     k = math.prod(lhs.dims[i] for i in contracting)
     count = math.prod(lhs.dims[i] for i in batch)
     m = math.prod(size for i, size in enumerate(lhs.dims) if i not in contracting and i not in batch)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """StableHLO as MLIR prints it (docs/spec.md of github.com/openxla/stablehlo), pretty or generic, read line by line:
-regions of reductions are passed over, functions and loops become computations."""
+regions of reductions are skipped, functions and loops become computations."""
 
 import re
 
@@ -20,7 +20,7 @@ def looks_like(start):
 
 
 class Region:
-    """What a brace opened. `body` collects instructions; None: nothing in it counts."""
+    """An open brace. `body` collects instructions; None: its content is ignored."""
 
     def __init__(self, name, body, kind, owner=None):
         self.name, self.body, self.kind, self.owner = name, body, kind, owner
@@ -155,7 +155,7 @@ class StableReader:
         self.loop = one
 
     def finish(self, one, text, line):
-        """The types stand at the end of the last line."""
+        """The types are at the end of the last line."""
         if self.body is None:
             return
         whole = f"{one.text} {text}"

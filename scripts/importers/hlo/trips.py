@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How often a while loop runs: what the compiler says, or what its condition, its beginning and its step show."""
+"""Number of iterations of a while loop: as stated by the compiler, or from its condition, first value and step."""
 
 
 def trips_of(module, loop, around):
-    """None if it is not known. `around`: the instructions that the loop stands among."""
+    """None if it is not known. `around`: the instructions around the loop."""
     if loop.trips is not None:
         return loop.trips
     condition = {one.name: one for one in module.computations.get(loop.condition, [])}
@@ -29,7 +29,7 @@ def constant(one):
 
 
 def position(loop, condition, name):
-    """Which of the values that a loop carries."""
+    """The position among the values that a loop carries."""
     names = [inner for inner, _ in loop.carried]
     if name in names:
         return names.index(name)

@@ -34,7 +34,7 @@ LONGEST = 2**63  # picoseconds, 106 days
 
 class Matrix:
     """A file, read line by line into a database on disk: flows by their starts (`traces`), or, if the header has
-    triggers, with what they set off and wait for (`triggers`)."""
+    triggers, with the triggers that they fire and wait for (`triggers`)."""
 
     def __init__(self, path):
         self.path, self.counts, self.failures = path, {}, []
@@ -101,7 +101,7 @@ class Matrix:
             self.stream(line, flow, name, usual)
 
     def begin(self):
-        """What keeps the flows, at the first of them or the first trigger."""
+        """Creates the store of the flows, at the first flow or trigger."""
         if not self.triggers and not self.traces:
             if self.counts.get("triggers"):
                 self.triggers = Triggers(self.path)
@@ -109,7 +109,7 @@ class Matrix:
                 self.traces = FlowTraces()
 
     def stream(self, line, flow, name, usual):
-        """Ids that count the flows, as generators write them, from 0 or 1, need no memory."""
+        """Ids that count the flows from 0 or 1, as generators write them, need no memory."""
         for key in ("trigger", "send_done_trigger", "recv_done_trigger"):
             if key in flow:
                 raise InputError(self.path, line, f"{key} {flow[key]}: there is no such trigger by the header")
@@ -120,7 +120,7 @@ class Matrix:
         self.traces.add(flow.get("start", 0), flow["source"], flow["destination"], flow["size"])
 
     def read_failure(self, line, words):
-        """Of a link above an aggregation switch; htsim knows no others (FatTreeTopology::add_failed_link)."""
+        """A failure of a link above an aggregation switch; htsim has no others (FatTreeTopology::add_failed_link)."""
         found = dict(zip(words[::2], words[1::2]))
         if len(words) != 6 or set(found) != {"switch_type", "switch_id", "link_id"}:
             raise InputError(self.path, line, "expected 'failure switch_type AGG switch_id NUMBER link_id NUMBER'")
@@ -146,7 +146,7 @@ class Matrix:
 
 
 class Tree:
-    """What a .topo file of three tiers says of its switches (docs/reference/topologies.md)."""
+    """The switches of a .topo file of three tiers (docs/reference/topologies.md)."""
 
     def __init__(self, path):
         self.path, self.tiers, self.head = path, [], {}
@@ -159,8 +159,8 @@ class Tree:
                 into[words[0].lower()] = whole_number(words[1], path, line, words[0], 0, 1 << 40)
 
     def names(self, place, switch, link):
-        """The two switches of a link above an aggregation switch. Numbers are htsim's; weft counts the switches tier by
-        tier, and has the links of an aggregation switch go to every n-th core, of n aggregation switches in a pod."""
+        """The two switches of a link above an aggregation switch. Numbers are htsim's. weft counts the switches tier by
+        tier; with n aggregation switches in a pod, the links of one go to every n-th core."""
         try:
             nodes, pod, down = self.head["nodes"], self.head["podsize"], self.tiers[0]["radix_down"]
             up, above = self.tiers[0]["radix_up"], self.tiers[1]["radix_up"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Triggers of htsim's connection matrices (sim/trigger.cpp of github.com/Broadcom/csg-htsim): which flow waits for
-which, found in the database of the flows."""
+"""Triggers of htsim's connection matrices (sim/trigger.cpp of github.com/Broadcom/csg-htsim): the flows that each flow
+waits for, from the database of the flows."""
 
 from importing.errors import InputError
 from importing.flow_graphs import FlowGraph
@@ -54,7 +54,8 @@ class Triggers:
             raise InputError(self.path, line, f"trigger {name}: each once")
 
     def graph(self, imported):
-        """The flows with what they wait for. Raises InputError; says in `imported` what is otherwise over there."""
+        """The flows with the flows that they wait for. Raises InputError; records in `imported` the differences from
+        htsim."""
         for statement in INDEXES.split(";"):
             self.flows.run(statement)
         missing = self.flows.run(NO_SUCH).fetchone()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have
-instead of an ONNX model gets a message that says what to do."""
+"""ONNX models: a training step or one inference, with degrees of parallelism given beside them. For other files that
+users may have instead, a message says what to do."""
 
 import argparse
 import zipfile
@@ -51,7 +51,7 @@ def add_arguments(parser):
 
 
 def other_kind(path):
-    """What to do with a file that is something else; empty if it may be ONNX."""
+    """Advice for a file of another kind; empty if it may be ONNX."""
     start = read_bytes(path, 16)
     if start[:4] == b"PK\x03\x04":
         try:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Control flow of ONNX, written out: the branch of an If whose condition is known, and a Loop as often as it runs, if
-that is known (docs/Operators.md of github.com/onnx/onnx)."""
+"""Control flow of ONNX, expanded: the branch of an If whose condition is known, and a Loop with a known number of
+iterations (docs/Operators.md of github.com/onnx/onnx)."""
 
 import copy
 
 from .model import Node, Tensor
 
 CONTROL = {"If", "Loop"}
-MAX_NODES = 10**5  # of a model, loops written out
+MAX_NODES = 10**5  # of a model, with expanded loops
 
 
 class Unknown(Exception):
@@ -15,8 +15,8 @@ class Unknown(Exception):
 
 
 def written_out(node, tensors, count):
-    """The nodes that a node of CONTROL comes to, as they are needed: who takes them settles each before the next one.
-    `tensors` takes weights of the graphs within. `count`: so many nodes have been written out."""
+    """The nodes of an expanded node of CONTROL, produced on demand: the caller processes each before the next one.
+    `tensors` takes weights of the inner graphs. `count`: number of nodes expanded so far."""
     yield from (of_if if node.op == "If" else of_loop)(node, tensors, count)
 
 
@@ -36,8 +36,8 @@ def graph_of(node, key):
 
 
 def placed(graph, label, prefix, names, tensors):
-    """The nodes of a graph with names of their own, settled one after another. `names`: of its values, those outside;
-    whatever it does not define is the outer graph's. Its weights are the same each time."""
+    """The nodes of a graph with unique names, processed one after another. `names`: the outer names of its values; a
+    value that it does not define belongs to the outer graph. Its weights are the same each time."""
     for name, tensor in graph.tensors.items():
         if name not in names and tensor.weight:
             names[name] = f"{label}/{name}"
@@ -102,7 +102,7 @@ def of_loop(node, tensors, count):
 
 
 def stacked(names, outer, tensors, number):
-    """A scanned output: what each trip has given, side by side."""
+    """A scanned output: the results of all iterations, side by side."""
     if not names:
         raise Unknown("it runs 0 times, and its scanned outputs have no shape")
     first = tensors[names[0]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ONNX models in protobuf (onnx/onnx.proto of github.com/onnx/onnx): the graph's nodes and shapes. Weights stay where
-they are: of a large model only what is not a weight is read."""
+"""ONNX models in protobuf (onnx/onnx.proto of github.com/onnx/onnx): the graph's nodes and shapes. Weights are not
+read: of a large model only the other parts are read."""
 
 import struct
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: 
          14: ("complex64", 8), 15: ("c128", 16), 16: ("bfloat16", 2), 17: ("float8_e4m3fn", 1),
          18: ("float8_e4m3fnuz", 1), 19: ("float8_e5m2", 1), 20: ("float8_e5m2fnuz", 1)}
 FLOATING = {1, 10, 11, 16, 17, 18, 19, 20}
-# Numbers are looked at in tensors of at most so many elements: shapes, axes and the like.
+# Values are read for tensors of at most this number of elements: shapes, axes and the like.
 FEW = 64
-DEEPEST = 16  # graphs within nodes of graphs
+DEEPEST = 16  # graphs inside nodes of graphs
 
 
 @dataclass
 class Tensor:
-    """Of a value of the graph. A dimension is a number or a name."""
+    """The type of a value of the graph. A dimension is a number or a name."""
 
     kind: int = 1
     dims: tuple | None = None  # None: not known

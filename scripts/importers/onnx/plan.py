@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one stage of a pipeline does with an ONNX graph: kernels with their FLOPs and bytes, what is split among the
-ranks of a tensor-parallel group, and where its parts have to be brought together.
+"""The work of one pipeline stage for an ONNX graph: kernels with their FLOPs and bytes, tensors that are split among
+the ranks of a tensor-parallel group, and the places where their parts must be combined.
 
-Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a GEMM with weights
-of an input that every rank has whole is split by columns, one of an input that is split by rows; what is split stays so
-through everything that works on each element, head or channel alone."""
+Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a GEMM with weights is
+split by columns if every rank has its whole input, and by rows if its input is split. A tensor stays split through all
+operators that work on each element, head or channel separately."""
 
 import math
 from dataclasses import dataclass, field
@@ -16,10 +16,10 @@ from .model import FLOATING
 
 GEMMS = {"MatMul", "Gemm", "FusedMatMul"}
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
-# They only name what is there in another way, or what is known beforehand.
+# They only give existing data another name or shape, or their result is known beforehand.
 FREE = {"Shape", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Range",
         "Size", "Dropout"}
-# They go over all features of a token: a rank needs all of them.
+# They use all features of a token: a rank needs all of them.
 OVER_FEATURES = {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "RMSNormalization",
                  "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "LogSoftmax", "ArgMax", "LpNormalization"}
 TOGETHER = {"Add", "Sub", "Mul", "Div", "Sum", "Where", "Concat", "Max", "Min", "Pow"}
@@ -47,10 +47,10 @@ class Work:
 class Planner:
     def __init__(self, graph, path, device, tensor, precision):
         self.graph, self.path, self.device, self.ways, self.precision = graph, str(path), device, tensor, precision
-        self.split = {}  # value: whether each rank has a part of it
+        self.split = {}  # value: True if each rank has a part of it
         self.counted = set()  # weights that belong to an operator above
         self.gathered = {}  # columns' inputs whose gradients are already summed
-        self.cut = ""  # of the operator at hand: what is dealt out among the ranks
+        self.cut = ""  # of the current operator: the dimension that is divided among the ranks
         self.parameters = self.parameter_bytes = self.flops = 0
 
     def tensor(self, name):
@@ -81,7 +81,7 @@ class Planner:
         return work
 
     def communicate(self, node, work, weights, data, made):
-        """Whether results are split, and what brings parts together."""
+        """Whether results are split, and the communication that combines parts."""
         parts = [name for name in data if self.split.get(name)]
         learned = node.op in GEMMS | CONVOLUTIONS and len(weights) > 0 and len(self.tensor(weights[0]).dims) > 1
         result = bool(parts)
@@ -107,7 +107,7 @@ class Planner:
             self.split[name] = result
 
     def divides(self, node, weight):
-        """Whether a weight's columns, or a convolution's kernels, can be dealt out."""
+        """Whether a weight's columns, or a convolution's kernels, can be divided among the ranks."""
         dims = self.tensor(weight).dims
         if node.op == "Conv" or node.attributes.get("transB"):
             columns = dims[0]
@@ -117,7 +117,7 @@ class Planner:
         return columns % self.ways == 0 and (groups == 1 or groups % self.ways == 0)
 
     def mixed(self, node, data, parts):
-        """A sum of something split and something whole, such as a residual connection."""
+        """A sum of a split and a whole tensor, such as a residual connection."""
         return node.op in TOGETHER and any(name not in parts and self.elements(name) > 1 and
                                            len(self.tensor(name).dims) > 1
                                            and self.tensor(name).kind in FLOATING for name in data)
@@ -187,7 +187,7 @@ def stages_of(works, count, path):
 
 
 def crossing(planner, works, cuts):
-    """Bytes of the values that are produced before each cut and used after it; of split ones the rank's part."""
+    """Bytes of the values that are produced before each cut and used after it; for split values the rank's part."""
     graph = planner.graph
     position = {node.number: at for at, (node, _) in enumerate(works)}
     made, used = {}, {}

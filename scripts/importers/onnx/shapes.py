@@ -29,7 +29,7 @@ BOOLEAN = 9
 
 
 class Unknown(Exception):
-    """A value that a shape needs and that is not known."""
+    """A shape needs a value that is not known."""
 
 
 def broadcast(shapes):
@@ -108,7 +108,7 @@ class Inference:
         return [list(self.tensors[name].dims or ()) if name in self.tensors else "?" for name in node.inputs if name]
 
     def dims(self, node, at):
-        """Of input `at`."""
+        """The tensor of input `at`."""
         name = node.inputs[at]
         tensor = self.tensors.get(name)
         if tensor is None:
@@ -119,7 +119,7 @@ class Inference:
         return tensor.dims
 
     def values(self, node, at, attribute=None):
-        """The numbers of an input, or of an attribute where older operators have them."""
+        """The numbers of an input, or of an attribute in older operators."""
         if attribute and attribute in node.attributes:
             found = node.attributes[attribute]
             return list(found) if isinstance(found, (list, tuple)) else [found]
@@ -156,7 +156,7 @@ class Inference:
             self.other(node)
 
     def other(self, node):
-        """An operator that is not known here: the file may have the shapes of what it gives."""
+        """An unknown operator: the file may have the shapes of its results."""
         for name in node.outputs:
             if name and (name not in self.tensors or self.tensors[name].dims is None):
                 raise Unknown(f"the operator is not known here, and the file has no shape of '{name}'; "

@@ -7,7 +7,7 @@ from .plan import ADAM_BYTES
 
 COMPUTE, TENSOR, DATA = 0, 1, 2  # streams
 FORWARD_TAG, BACKWARD_TAG = 0, 1
-# Gradients go out in buckets as they come (torch.nn.parallel.DistributedDataParallel, bucket_cap_mb).
+# Gradients are sent in buckets as they are produced (torch.nn.parallel.DistributedDataParallel, bucket_cap_mb).
 BUCKET = 25 << 20
 
 
@@ -33,8 +33,8 @@ class Layout:
 
 
 class StepWriter:
-    """`works` of the rank's stage, `into` and `out` bytes at its two cuts, `micro_batches` one after another as 1F1B
-    has them (Narayanan et al., arXiv:2104.04473, section 2.2)."""
+    """`works` of the rank's stage, `into` and `out` bytes at its two cuts, `micro_batches` in the order of 1F1B
+    (Narayanan et al., arXiv:2104.04473, section 2.2)."""
 
     def __init__(self, file, rank, layout, names, works, cuts, micro_batches, device, trains):
         self.rank, self.layout, self.works, self.device, self.trains = rank, layout, works, device, trains

@@ -52,7 +52,7 @@ def matches(path):
 
 
 def rank_of_name(path):
-    """rank0.json, host_1.json.xz, trace.3.pt.trace.json: the number that follows such a word, else the last one."""
+    """rank0.json, host_1.json.xz, trace.3.pt.trace.json: the number after such a word, otherwise the last number."""
     stem = re.sub(r"(\.pt)?\.trace\.json.*|\.json.*", "", pathlib.Path(path).name)
     found = NUMBER.findall(stem) or re.findall(r"\d+", stem)
     if not found or len(found[-1]) > 9:
@@ -84,7 +84,7 @@ def read(options):
 
 
 def join(trace, timelines):
-    """What an execution trace knows of its rank's communications, for a Kineto trace that does not say it."""
+    """Communications of a rank from its execution trace, for a Kineto trace without them."""
     found = [timeline for timeline in timelines if timeline.rank == trace.rank]
     if not found:
         raise StudyError(f"{trace.path}: an execution trace of rank {trace.rank}, of which there is no trace of the "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """PyTorch's execution traces (torch/csrc/profiler/standalone/execution_trace_observer.cpp): operators with their
-tensors, without times. What an operator of the accelerator takes is that of a device, if one is given."""
+tensors, without times. The time of an operator of the accelerator is that of a device, if one is given."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ def looks_like(start):
 
 
 def whole(value):
-    """A number that fits, or None."""
+    """A whole number in the allowed range, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
 
@@ -156,8 +156,8 @@ class Execution:
             raise self.error(number, f"'{name}': its tensors are not understood: {wrong}") from None
 
     def order(self):
-        """Operators that call no other one, by id, which is the order in which they began. Without any of the
-        accelerator: those of the host."""
+        """Operators that call no other one, by id, which is the order in which they began. If the accelerator has none:
+        those of the host."""
         self.nodes.execute("CREATE INDEX nodes_parent ON nodes (parent)")
         on_device = self.timeline.one("SELECT EXISTS(SELECT 1 FROM nodes WHERE kernel = 1)")
         place = self.operation if on_device else self.host_operation

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What operators of an execution trace do on an accelerator: tensors stand there as [id, storage, offset, elements,
-bytes of an element, device], shapes and types beside them."""
+"""Kernels of the operators of an execution trace on an accelerator. A trace has tensors as [id, storage, offset,
+elements, bytes of an element, device], with shapes and types beside them."""
 
 import math
 import re
@@ -22,7 +22,7 @@ def is_tensor(value):
 
 
 def tensors(values):
-    """Those among values, also in lists."""
+    """The tensors among values, also in lists."""
     for value in values:
         if is_tensor(value):
             yield value
@@ -79,6 +79,6 @@ def gemms_of(name, inputs, outputs, shapes):
 
 
 def convolution(weight, made):
-    """As a GEMM: pixels by kernels by what a kernel covers. `made` counts elements of the result."""
+    """A convolution as a GEMM: pixels by kernels by elements under a kernel. `made` counts elements of the result."""
     kernels, covered = weight[0], math.prod(weight[1:])
     return made // kernels, kernels, covered, 1

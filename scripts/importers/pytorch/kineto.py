@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp
-of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
+"""Traces of torch.profiler: Chrome's events with Kineto's additions (libkineto/src/output_json.cpp and
+CuptiActivity.cpp of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
 
@@ -15,11 +15,11 @@ RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1
 SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
          "hipStreamSynchronize", "hipEventSynchronize")
 LARGEST = 1 << 62  # picoseconds
-OF_RUNTIME = -2  # in the place of a stream
+OF_RUNTIME = -2  # instead of a stream
 
 
 def looks_like(start):
-    """By the first characters of a file."""
+    """Recognises a file by its first characters."""
     return '"traceEvents"' in start or '"schemaVersion"' in start or ('"ph"' in start and '"ts"' in start)
 
 
@@ -41,7 +41,7 @@ class Kineto:
                 self.job(value, line)
         self.timeline.has_times = True
         self.timeline.finish()
-        # Calls of the runtime say when the host waited, cuda_sync for what, too.
+        # Calls of the runtime show when the host waited, cuda_sync also for what.
         self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
                                        f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
         return self.timeline
@@ -135,7 +135,7 @@ class Kineto:
             self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
 
     def sync(self, event, line):
-        """Of enable_cuda_sync_events."""
+        """Events of enable_cuda_sync_events."""
         arguments = self.arguments(event, line)
         if arguments.get("cuda_sync_kind", event.get("name")) != "Stream Wait Event":
             return self.sync_of_host(event, arguments, line)
@@ -178,7 +178,7 @@ class Kineto:
         self.timeline.add("hosts", begin, end, thread, self.timeline.name(name), call, line)
 
     def call(self, arguments, line, of_kernel=None):
-        """The communication that the members say which saveNcclMeta writes."""
+        """The communication, from the members that saveNcclMeta writes."""
         name, dtype = arguments["Collective name"], arguments.get("dtype", "")
         if kind_of(name) is None:
             return None
