@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links by class and direction; utilization as a heat map, and how it is distributed."""
+"""Links by class and direction; utilization as a heat map, and its distribution."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +11,7 @@ UP, DOWN, LEVEL = "up", "down", ""
 
 
 class Links:
-    """The directed links with the tier of each node: its distance from the hosts."""
+    """The directed links, and the tier of each node: its distance from the hosts."""
 
     def __init__(self, results):
         (self.id, self.source, self.target, self.port, self.source_name, self.target_name, self.link_class,
@@ -56,7 +56,7 @@ class Links:
 
 
 class Panel:
-    """One heat map: rows are the nodes at that end where fewer nodes share the links, columns their ports."""
+    """One heat map: rows are the nodes at the end with fewer nodes, columns their ports."""
 
     def __init__(self, links, rows):
         sources, targets = {int(links.source[r]) for r in rows}, {int(links.target[r]) for r in rows}
@@ -81,7 +81,7 @@ class Panel:
             self.wrap()
 
     def wrap(self):
-        """One link per node: a column of hundreds of cells is no picture, so nodes go on in lines."""
+        """One link per node: a column of hundreds of cells is unreadable, so that nodes fill several lines."""
         width = next(w for w in (4, 8, 16, 32, 64, 128) if w * w * 2 >= len(self.labels) or w == 128)
         lines = -(-len(self.labels) // width)
         padded = np.full(lines * width, np.nan)

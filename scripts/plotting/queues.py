@@ -19,7 +19,7 @@ def over_time(links, wanted, intervals, values, count):
 
 
 def longest_queues(links, queues, count):
-    """Links with the longest queue at any sampling time, longest first; without those below 1 % of the longest."""
+    """Links with the longest queue at any sampling time, longest first; without queues below 1 % of the longest."""
     order = np.lexsort((-queues, links))
     unique, first = np.unique(links[order], return_index=True)
     peaks = sorted(zip((-queues[order][first]).tolist(), unique.tolist()))[:count]
@@ -27,7 +27,7 @@ def longest_queues(links, queues, count):
 
 
 def thinned(values, reduce, most=400):
-    """At most `most` values, each of so many neighbouring samples: more are no curve but a carpet."""
+    """At most `most` values, each from several neighbouring samples: a curve of more values is unreadable."""
     step = -(-len(values) // most)
     return reduce.reduceat(values, np.arange(0, len(values), step)), step
 

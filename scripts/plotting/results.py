@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all pictures share: the result file, scales of axes, colours."""
+"""Shared code of all pictures: the result file, scales of axes, colours."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ COMPUTE, COLLECTIVE, SEND, RECEIVE = "#4c78a8", "#f58518", "#54a24b", "#b279a2"
 
 
 class PlotError(Exception):
-    """What is wrong with the file or the request, in one line."""
+    """An error in the file or the request, in one line."""
 
 
 class Results:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each rank did when."""
+"""The activity of each rank over time."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,7 +8,7 @@ from plotting.results import COLLECTIVE, COMPUTE, RECEIVE, SEND, PlotError, head
 
 
 def merged(starts, ends):
-    """Overlapping intervals joined: [(start, length)] in ascending order; those that only touch stay apart."""
+    """Overlapping intervals joined: [(start, length)] in ascending order; intervals that only touch are not joined."""
     if len(starts) == 0:
         return np.empty((0, 2))
     order = np.argsort(starts, kind="stable")
@@ -49,7 +49,7 @@ def message_lanes(results):
 
 
 def draw_collectives(axes, results, scale):
-    """All collectives on one line above the ranks, from -1.2 to -0.2. Gives where the picture begins."""
+    """All collectives on one line above the ranks, from -1.2 to -0.2. Returns the position where the picture begins."""
     if not results.rows("collectives"):
         return 0.0
     start, time = results.columns("collectives", "start", "time")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the time went: columns `part_*` of jobs, ranks and collectives, or what a file without them says."""
+"""Where the time went: columns `part_*` of jobs, ranks and collectives, or other columns in a file without them."""
 
 import re
 
@@ -9,16 +9,16 @@ from report_page.values import bytes_text, packed
 
 PREFIX = "part_"
 MAX_ROWS = 16_384
-# Names of parts, and their meaning for the run: the first pattern that its name holds.
+# Categories of parts: the first pattern that the name of a part contains.
 CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
               ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
               ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),
               ("credit|buffer", "credits"),
               ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
               ("idle|bubble", "idle"), ("wait", "peers"))
-# What a network that others use, too, adds to the time of messages.
+# Times that a network which others also use adds to messages.
 CONGESTION = ("queueing", "pause", "retransmission", "pacing")
-# In the order of bars: work, the network, what follows from it, others, nothing.
+# In the order of bars: work, the network, its consequences, others, nothing.
 TITLES = {
     "compute": "compute", "exposed": "exposed communication", "local": "launch and local handling",
     "transfer": "transfer as on an idle network", "queueing": "queueing", "pause": "pause",
@@ -50,8 +50,8 @@ def parts_of(run, table, fallback=()):
 
 
 def bars(kind, names, values, labels, owners=None, whole=None):
-    """Stacked bars; `owners` says which group each row belongs to, if rows are put together; `whole`: how many times of
-    ranks a row adds up, which the page divides by."""
+    """Stacked bars; `owners` is the group of each row, if rows are combined; `whole`: the number of ranks whose times a
+    row adds up, by which the page divides."""
     data = {"kind": kind, "whole": whole or [1] * len(values),
             "parts": [{"name": name, "category": category(name)} for name in names],
             "rows": len(values), "labels": labels, "values": packed(values, "float64")}
@@ -66,7 +66,7 @@ def of_collectives(run, collectives):
     several = len(collectives.jobs.names) > 1
     groups = [f"{title['job'] + ': ' if several else ''}{title['kind']}, {title['ranks']} ranks, "
               f"{bytes_text(title['bytes'])}" for title in titles]
-    # Those that took longest, if there are more than the page holds.
+    # The longest ones, if there are more than the page holds.
     rows = np.sort(np.argsort(-collectives.time, kind="stable")[:MAX_ROWS])
     labels = [f"#{number} {label}" for number, label in zip(collectives.id[rows], collectives.label[rows])]
     return bars("collectives", names, values[rows], labels, collectives.group[rows]) | {"groups": groups,
@@ -92,7 +92,7 @@ def attribution(run, jobs, collectives):
 
 
 class JobParts:
-    """What one job spent its time on, by category, as shares; from the jobs, else the ranks."""
+    """The time of one job by category, as shares; from the jobs, otherwise from the ranks."""
 
     def __init__(self, run, jobs, job):
         self.exact = True

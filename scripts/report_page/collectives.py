@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Collectives as nccl-tests prints them: size, time, algorithm and bus bandwidth."""
+"""Collectives in the form of nccl-tests: size, time, algorithm and bus bandwidth."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Collectives:
         return {"job": self.jobs.name_of(job), "kind": str(kind), "ranks": ranks, "bytes": size}
 
     def order(self):
-        """nccl-tests goes from small to large."""
+        """Sorted from small to large, as in nccl-tests."""
         return sorted(range(len(self.keys)), key=lambda i: (self.keys[i][0], str(self.keys[i][1]), self.keys[i][3:],
                                                             str(self.keys[i][2])))
 

@@ -40,7 +40,7 @@ def read(path, exact):
 
 
 def write_whole(path, data):
-    """The file is there as a whole or not at all."""
+    """Writes the whole file or nothing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -73,7 +73,7 @@ def run(options):
 
 
 def interrupted(number, frame):
-    """As after Ctrl-C, so that nothing half-written is left behind."""
+    """Ends as after Ctrl-C, so that no incomplete file remains."""
     raise KeyboardInterrupt
 
 

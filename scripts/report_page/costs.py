@@ -12,7 +12,7 @@ from support.errors import StudyError
 
 
 def costs_of(run):
-    """{bill: [(part, number)], groups: [(title, [(name, what, values)])], energy: [(part, share)]}, or None."""
+    """{bill: [(part, number)], groups: [(title, [(name, description, values)])], energy: [(part, share)]}, or None."""
     if "manifest/run/effective_experiment" not in run.file or not run.has("jobs", "steps"):
         return None
     try:

@@ -11,17 +11,17 @@ from weft_results import slack
 
 MOST = 20
 MAX_STEPS = 500
-MAX_MESSAGES = 2_000_000  # of a run whose critical path is followed: seconds
+MAX_MESSAGES = 2_000_000  # of a run whose critical path is followed: this takes seconds
 
 
 def column_like(names, *patterns):
-    """The first column whose name holds one of the patterns, in the order of the patterns."""
+    """The first column whose name contains one of the patterns, in the order of the patterns."""
     return next((name for pattern in patterns for name in names if pattern in name), None)
 
 
 class LinkWaits:
-    """The table /link_waits: at which link packets of which job waited behind those of which other job. Which of its
-    columns is which follows from names and units. Unknown jobs, -1, come after all others."""
+    """The table /link_waits: for each link, the job whose packets waited, and the job whose packets were in front. The
+    roles of its columns follow from names and units. Unknown jobs, -1, come after all others."""
 
     def __init__(self, run, links, jobs):
         self.jobs = jobs
@@ -56,7 +56,7 @@ class LinkWaits:
 
 
 class Delays:
-    """Delay caused by each link, from /link_waits, else from the links that messages name as slow."""
+    """Delay caused by each link, from /link_waits, otherwise from the links that messages name as slow."""
 
     def __init__(self, run, links, jobs, messages):
         waits = LinkWaits(run, links, jobs)
@@ -98,8 +98,8 @@ class Delays:
 
 
 def critical_path(run):
-    """The longest stretches of the critical path, in order of time, and its time by kind; None if the file does not
-    have what it needs, or too many messages for a page that is to be there in seconds."""
+    """The longest stretches of the critical path, in order of time, and its time by kind; None if the file lacks the
+    necessary data, or has too many messages for a page that must be ready in seconds."""
     if run.rows("messages") > MAX_MESSAGES:
         return None
     with weft_results.open(run.path) as results:
@@ -116,8 +116,8 @@ def critical_path(run):
 
 
 def slacks_of(results):
-    """[[what, count, without slack, least ps]] of communication by group and of the ranks' compute; [] if the file does
-    not have what it needs."""
+    """[[what, count, without slack, least ps]] of communication by group and of the ranks' compute; [] if the file
+    lacks the necessary data."""
     if slack.missing(results) is not None:
         return []
     found = slack.slack(results)

@@ -16,7 +16,7 @@ def text(value):
 
 
 def table(heads, rows, numbers=()):
-    """A table of texts that are HTML already; `numbers`: columns that go to the right."""
+    """A table of texts that are HTML already; `numbers`: columns that are aligned to the right."""
     def line(name, cells):
         return tag("tr", *(tag(name, cell, class_="number" if i in numbers else None) for i, cell in enumerate(cells)))
     return tag("table", tag("thead", line("th", heads)), tag("tbody", *(line("td", row) for row in rows)))

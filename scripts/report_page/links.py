@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links and nodes: where each stands in a picture of the machine, and what its links have done."""
+"""Links and nodes: their places in a picture of the machine, and the usage of links."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ NUMBERS = ("rate", "delay", "bytes", "packets", "busy", "utilization", "peak_que
 
 
 class Links:
-    """The table /links, nodes by number, and the tier of each node: its distance from the hosts."""
+    """The table /links, nodes by number, and the tier of each node (its distance from the hosts)."""
 
     def __init__(self, run):
         self.count = run.rows("links") if run.has("links", "id", "from", "to") else 0
@@ -50,7 +50,7 @@ class Links:
         return np.maximum(tiers, 0)
 
     def rows_of(self, ids):
-        """Row of each link id; -1 where there is no such link."""
+        """Row of each link id; -1 if there is no such link."""
         if self.count == 0:
             return np.full(len(ids), -1)
         rows = np.minimum(np.searchsorted(self.id, ids), self.count - 1)
@@ -77,7 +77,7 @@ def by_neighbours(links, tier, x):
 
 
 def tiers_layout(links):
-    """Hosts below, each tier above the one that it joins."""
+    """Hosts at the bottom, each tier above the one that it joins."""
     x, y = np.zeros(len(links.nodes)), np.zeros(len(links.nodes))
     top = max(int(links.tiers.max()), 1)
     for tier in range(int(links.tiers.max()) + 1):
@@ -114,7 +114,7 @@ def layout(links):
 
 
 def topology(links, delay):
-    """What the page draws of the machine. `delay`: picoseconds of delay that each link has caused."""
+    """The picture of the machine. `delay`: picoseconds of delay that each link has caused."""
     if links.count == 0:
         return None
     x, y = layout(links)

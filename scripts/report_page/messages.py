@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One pass over the messages: slowdowns by size, what delayed them, and at which links."""
+"""One pass over the messages: slowdowns by size, and the causes and links of their delays."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ EDGES = (4 << 10, 64 << 10, 1 << 20, 16 << 20)
 LOWEST, OCTAVES, STEPS = -6, 32, 512
 BINS = 240
 POINTS = 240
-# With more messages than that, evenly spaced slices of the table speak for all, unless the user wants to wait.
+# With more messages, evenly spaced slices of the table represent all, unless the user wants to wait.
 SAMPLE = 1 << 22
 REQUIRED = ("bytes", "issued", "delivered", "ideal")
 OPTIONAL = ("source", "collective", "queueing", "paused", "retransmission", "slow_link_1", "slow_link_2",
@@ -23,7 +23,7 @@ def size_classes():
 
 
 class Messages:
-    """Sums and histograms of /messages, which never is in memory as a whole."""
+    """Sums and histograms of /messages, which is never in memory as a whole."""
 
     def __init__(self, run, links, jobs, exact):
         self.rows = run.rows("messages") if run.has("messages", *REQUIRED) else 0
@@ -58,7 +58,7 @@ class Messages:
         left = excess.copy()
         for name in ("retransmission", "paused", "queueing"):
             if name in block:
-                # What overlaps counts once, and nothing beyond what the message was late against an idle network.
+                # Overlapping waits count once, and no more than the delay of the message against an idle network.
                 part = np.minimum(block[name], left)
                 left -= part
                 self.sums[name] += part.sum()
@@ -89,7 +89,7 @@ class Messages:
         self.excess_of_collective = longer
 
     def add_waits(self, block, excess):
-        """Waits of the last packet, which speaks for its message, but no more than the message was late."""
+        """Waits of the last packet, which represents its message, but no more than the delay of the message."""
         names = [(f"slow_link_{i}", f"slow_wait_{i}") for i in (1, 2, 3)]
         names = [pair for pair in names if pair[0] in block and pair[1] in block]
         if not names or self.links.count == 0:
@@ -108,7 +108,7 @@ class Messages:
                 flat += np.bincount(keys, weights=weights, minlength=flat.size)
 
     def percentiles(self, counts, largest):
-        """Upper ends of the bins that hold them: at most 0.14 % above the true ones."""
+        """Percentiles as upper ends of their bins: at most 0.14 % above the true values."""
         below = np.cumsum(counts)
         values = []
         for share in PERCENTILES:
@@ -135,12 +135,12 @@ class Messages:
                 "y": packed(share[chosen], "float64")}
 
     def congestion(self):
-        """Share of the time of messages that queues, pauses and losses have added to that on an idle network."""
+        """Share of the time of messages that queues, pauses and losses have added to the time on an idle network."""
         return ratio(sum(self.sums[name] for name in ("queueing", "paused", "retransmission")), self.sums["duration"])
 
 
 class Jobs:
-    """Jobs by name, and which rank belongs to which."""
+    """Jobs by name, and the job of each rank."""
 
     def __init__(self, run):
         there = run.has("jobs", "job", "name")

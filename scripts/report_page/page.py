@@ -11,7 +11,7 @@ from report_page.values import bytes_text, percent, time_text
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ("base", "timeline", "topology", "heatmap", "curves", "attribution", "tables", "sweep", "main")
-# Nothing may be fetched from anywhere; what the page needs is in it.
+# The page must not load anything: it contains all that it needs.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -240,7 +240,7 @@ def sweep_body(sweep):
 
 
 def overview(items):
-    """What decides, side by side, for runs; the best of each column stands out."""
+    """The main figures of runs side by side; the best of each column is highlighted."""
     runs = [(i, item) for i, item in enumerate(items) if not item.get("sweep")]
     if len(items) < 2 or not runs:
         return ""
@@ -256,7 +256,7 @@ def overview(items):
 
 
 def overview_measures(run):
-    """[(title, text, value, whether small is good)]."""
+    """[(title, text, value, True if small is good)]."""
     known = {name: value for _, _, name, value in run["summary"]}
     steps = [value for _, _, name, value in run["summary"] if name == "step_time"]
     slow = next((curve for curve in (run["slowdown"] or {"curves": []})["curves"] if curve["name"] == "all"), None)
@@ -295,7 +295,7 @@ def article(i, item):
 
 
 def embedded(i, item):
-    """Data as JSON; nothing in it can end the element that holds it."""
+    """Data as JSON; nothing in it can end the element that contains it."""
     data = json.dumps(item, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="data-run-{i}">{data}</script>'
 

@@ -165,7 +165,7 @@ def draw_delays(run):
 
 
 def draw_sweep(sweep):
-    """The first two outputs, or the first input and output, against each other."""
+    """The first two outputs, or the first input and output, plotted against each other."""
     numbers = [column for column in sweep["columns"] if column["numeric"]]
     outputs = [column for column in numbers if column["role"] == "output"]
     inputs = [column for column in numbers if column["role"] == "input"]
@@ -189,7 +189,7 @@ CHARTS = {"timeline": draw_timeline, "topology": draw_topology, "heat": draw_hea
 
 
 def write_pictures(items, folder, write):
-    """Draws what there is of each file; `write(path, bytes)`. Gives the paths."""
+    """Draws the available charts of each file; `write(path, bytes)`. Returns the paths."""
     paths = []
     for number, item in enumerate(items):
         stem = item["name"].removesuffix(".h5") + (f".{number}" if len(items) > 1 else "")

@@ -12,7 +12,7 @@ FORMAT_VERSION = 1
 
 
 class ReportError(Exception):
-    """What is wrong, in one line, and the exit code that says whose fault it is."""
+    """An error in one line, with its exit code."""
 
     def __init__(self, message, code=2):
         super().__init__(message)
@@ -20,7 +20,7 @@ class ReportError(Exception):
 
 
 class ResultFile:
-    """A file of weft. Tables and columns that are not there are no error until they are read."""
+    """A file of weft. Missing tables and columns are no error until they are read."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -91,8 +91,8 @@ class ResultFile:
         return self.guarded(lambda: str(self.file[place].asstr()[()]))
 
     def blocks(self, table, names, most=None):
-        """Dictionaries of columns, block by block. With more than `most` rows only slices that lie evenly between the
-        first and the last row, about `most` rows altogether."""
+        """Dictionaries of columns, block by block. With more than `most` rows, only evenly spaced slices from the first
+        to the last row, about `most` rows in all."""
         rows = self.rows(table)
         if most is None or rows <= most:
             for first in range(0, rows, BLOCK):
@@ -125,7 +125,7 @@ class RunFile(ResultFile):
 
 
 def is_sweep(path):
-    """Whether the file holds the cases of a sweep. Files that cannot be read are no sweeps; RunFile says why."""
+    """True if the file has the cases of a sweep. Files that cannot be read are no sweeps; RunFile reports the error."""
     try:
         with h5py.File(path, "r") as file:
             return "cases" in file and file.attrs.get("format") != "weft-results"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Everything that the page says about one run."""
+"""The content of the page for one run."""
 
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
@@ -53,7 +53,7 @@ def summary(facts):
 
 
 def model(run):
-    """What was simulated, and what this very run was: attributes as they are in the file."""
+    """The model and this particular run: attributes as in the file."""
     facts = []
     for place in ("manifest", "manifest/model", "manifest/run", "manifest/run/partition"):
         if place in run.file:

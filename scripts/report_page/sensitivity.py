@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much an outcome depends on each input: the share of its variance between the input's values."""
+"""The dependence of an outcome on each input: the share of its variance between the input's values."""
 
 import math
 
-MAX_GROUPS = 8  # of numbers that are drawn: as many parts of their range
+MAX_GROUPS = 8  # for drawn numbers: parts of their range
 
 
 def groups_of(values):
-    """[group of each case] and {group: name}: the values themselves, or eighths of the order of many numbers."""
+    """[group of each case] and {group: name}: the values themselves, or for many numbers the eighths of their order."""
     kinds = sorted(set(values), key=lambda value: (isinstance(value, str), value))
     if len(kinds) <= MAX_GROUPS or any(isinstance(value, str) for value in kinds):
         return [kinds.index(value) for value in values], kinds
@@ -17,7 +17,7 @@ def groups_of(values):
 
 
 def centred(values, within):
-    """Each value less the mean of its group of comparable cases."""
+    """Each value minus the mean of its group of comparable cases."""
     sums = {}
     for value, group in zip(values, within):
         total, count = sums.get(group, (0.0, 0))
@@ -41,8 +41,8 @@ def share_between(values, groups):
 
 def sensitivity(inputs, outcome, within):
     """[(name, share, [(value, factor)])] for each input, the largest share first. `inputs` {name: values}, `outcome`
-    numbers or None, `within` the group in which a case is compared. Where all outcomes are above 0 their logarithms
-    are taken, and the factors are those of geometric means against the least; else differences of means."""
+    numbers or None, `within` the group in which a case is compared. If all outcomes are above 0, logarithms are used,
+    and the factors are geometric means over the least one; otherwise they are differences of means."""
     rows = [i for i, value in enumerate(outcome) if value is not None and math.isfinite(value)]
     if len(rows) < 2:
         return []

@@ -48,7 +48,7 @@ def top_rows(score, most):
 
 
 def matrices(links, series, messages):
-    """{name: (unit, picoseconds of a bin, links x bins)} of what is known over time."""
+    """{name: (unit, picoseconds of a bin, links x bins)} of the sampled measures."""
     found = {}
     if series.there:
         width = series.step * series.interval
@@ -60,7 +60,7 @@ def matrices(links, series, messages):
 
 
 def heat(links, series, messages):
-    """For each measure the links with most of it, and each class of links, over time."""
+    """For each measure the links with the largest values, and each class of links, over time."""
     measures = []
     for name, (unit, width, values) in matrices(links, series, messages).items():
         score = values.sum(axis=1) if name != "queue" else values.max(axis=1)
@@ -144,7 +144,7 @@ def depths(run, links):
 
 
 def when(waits):
-    """(begin, end) as shares of the run between which the middle nine tenths of the waiting lie."""
+    """(begin, end) of the interval with the middle nine tenths of the waiting, as shares of the run."""
     total = waits.sum()
     if total <= 0:
         return 0.0, 1.0

@@ -35,7 +35,7 @@ def role(name):
 
 
 def place(name):
-    """The number of the case first, then inputs, outputs, what follows from them, and notes."""
+    """The number of the case first, then inputs, outputs, derived columns, and notes."""
     order = ("case", INPUT, *OUTPUTS)
     return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
 
@@ -50,7 +50,7 @@ def study_of(file):
 
 
 def equal_of(file):
-    """Names of the figures of machines that are held equal, with how far they may differ."""
+    """Names of the figures of machines that are held equal, with their allowed differences."""
     equal = study_of(file).get("equal")
     if isinstance(equal, dict):
         return [f"{name} ({share})" if share != "exact" else str(name) for name, share in equal.items()]
@@ -58,7 +58,7 @@ def equal_of(file):
 
 
 def objective_of(file, names):
-    """What the study asks for, as columns of /cases: {"minimize": [...], "maximize": [...], "within": [...]}."""
+    """The objectives of the study, as columns of /cases: {"minimize": [...], "maximize": [...], "within": [...]}."""
     asked = study_of(file).get("objective")
     found = {"minimize": [], "maximize": [], "within": []}
     for key, columns in found.items():
@@ -70,7 +70,7 @@ def objective_of(file, names):
 
 
 def search_of(file):
-    """What a search has found, as the study's file says; None without one."""
+    """The result of a search, from the study's file; None without a search."""
     if file.attribute("manifest", "search_objective") is None:
         return None
     return {name: plain(file.attribute("manifest", f"search_{name}")) for name in ("objective", "best",
@@ -96,7 +96,7 @@ def sweep_report(file):
 
 
 def pareto(first, second):
-    """Rows that no other row beats in both, the smaller the better."""
+    """Rows that no other row beats in both columns; smaller is better."""
     order = np.lexsort((second, first))
     best, front = np.inf, []
     for row in order.tolist():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables about a sweep: what a search has found, the Pareto front, and which input the outcomes depend on."""
+"""Tables about a sweep: the result of a search, the Pareto front, and the inputs on which the outcomes depend."""
 
 from report_page.elements import note, section, table, tag, text
 from report_page.sensitivity import sensitivity as shares_of
@@ -27,7 +27,7 @@ def case_name(sweep, row):
 
 
 def search(sweep):
-    """The best case, and how good the order of the ideal network was."""
+    """The best case, and the quality of the order from the ideal network."""
     found = sweep.get("search")
     if found is None:
         return ""
@@ -76,8 +76,8 @@ def front(sweep):
 
 
 def outcomes_of(sweep, columns):
-    """What the study asks for, else the first outcomes that differ. Of a search what all cases have: packets decide
-    among the best ones only."""
+    """The objectives of the study, otherwise the first outcomes that differ. For a search, outcomes that all cases
+    have: packets decide only among the best ones."""
     if sweep.get("search"):
         return [columns["ideal_objective"]]
     asked = [columns[name] for key in ("minimize", "maximize") for name in sweep["objective"][key]]

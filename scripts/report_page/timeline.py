@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each rank did when: operations in lanes, by phase and by communicator."""
+"""The activity of each rank over time: operations in lanes, by phase and by communicator."""
 
 import re
 
@@ -7,7 +7,8 @@ import numpy as np
 
 from report_page.values import classes_of, covered_until, packed
 
-# So many operations are in the page one by one. Of more, some ranks are, and the share of all over time.
+# At most this number of operations are in the page one by one. If there are more, the page has some ranks, and the
+# share of all ranks over time.
 MAX_OPERATIONS = 120_000
 ACTIVITY_BINS = 600
 MAX_LANES = 3
@@ -18,7 +19,7 @@ PHASES = ((r"\bforward\b", "forward"), (r"\bbackward\b", "backward"), (r"\boptim
 
 
 def phase_of(label, kind):
-    """The phase that a label speaks of; otherwise the label without its numbers."""
+    """The phase in a label; otherwise the label without its numbers."""
     for pattern, phase in PHASES:
         if re.search(pattern, label):
             return phase
@@ -26,7 +27,7 @@ def phase_of(label, kind):
 
 
 def lanes_of(starts, ends, most=MAX_LANES):
-    """A lane for each interval, in order of start: the first that is free; what finds none is in the last."""
+    """A lane for each interval, in order of start: the first free one, or the last one if none is free."""
     if len(starts) == 0 or (starts[1:] >= np.maximum.accumulate(ends)[:-1]).all():
         return np.zeros(len(starts), dtype=np.int64)
     free, lanes = [], np.zeros(len(starts), dtype=np.int64)
@@ -42,7 +43,7 @@ def lanes_of(starts, ends, most=MAX_LANES):
 
 
 class Operations:
-    """The table /operations as far as the page shows it one by one."""
+    """The part of the table /operations that the page shows one by one."""
 
     def __init__(self, run, jobs):
         self.run, self.jobs = run, jobs
@@ -74,7 +75,7 @@ class Operations:
         return int(self.ranks[-1])
 
     def read(self, name):
-        """Rows of the ranks shown. Ranks stand one after the other in the table, so that they are few slices."""
+        """Rows of the ranks shown. Ranks are one after the other in the table, so that few slices suffice."""
         if len(self.rows) == self.total:
             return self.run.column("operations", name)
         breaks = np.flatnonzero(np.diff(self.rows) > 1) + 1
@@ -86,7 +87,7 @@ class Operations:
         return np.array(KINDS)[np.minimum(self.kind, 3)]
 
     def names_or(self, column, derive):
-        """The column of the file, or what follows from labels and kinds."""
+        """The column of the file, or values derived from labels and kinds."""
         if not self.run.has("operations", column):
             return derive()
         values = self.read(column)
@@ -132,7 +133,7 @@ class Operations:
 
 
 def packed_lanes(data):
-    """Operations in order of lane and start; `first` holds where each lane begins."""
+    """Operations in order of lane and start; `first` has the beginning of each lane."""
     order = np.lexsort((data["start"], data["lane"]))
     lanes, firsts = np.unique(data["lane"][order], return_index=True)
     labels, number = np.unique(data["label"], return_inverse=True)
@@ -146,7 +147,7 @@ def packed_lanes(data):
 
 
 def activity(run, ranks, classes):
-    """Share of ranks that are at each kind of work, over time; of all operations of the file."""
+    """Share of ranks in each kind of work, over time, from all operations of the file."""
     edges = np.linspace(0, run.end, ACTIVITY_BINS + 1)
     sums = np.zeros((len(KINDS), len(edges)))
     for block in run.blocks("operations", ["start", "end", "kind"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers as people read them, arrays as the page reads them, and sums over bins."""
+"""Readable numbers, arrays for the page, and sums over bins."""
 
 import base64
 
@@ -46,7 +46,7 @@ TEXTS = {"ps": time_text, "B": bytes_text, "bit/s": rate_text, "$": dollars, "s"
 
 
 def value_text(value, unit):
-    """A value of a column as people read it."""
+    """A readable value of a column."""
     if value is None or isinstance(value, str):
         return value or "–"
     if unit in TEXTS:
@@ -92,7 +92,7 @@ def maximum_at(table, keys, values):
 
 
 def covered_until(times, starts, ends):
-    """For each time t the sum over all intervals of how long they have lasted until t."""
+    """For each time t, the sum over all intervals of their durations until t."""
     total = np.zeros(len(times))
     for points, sign in ((np.sort(starts), 1), (np.sort(ends), -1)):
         sums = np.concatenate(([0.0], np.cumsum(points, dtype=np.float64)))
@@ -102,7 +102,8 @@ def covered_until(times, starts, ends):
 
 
 def classes_of(names, most=9):
-    """(class of each name, names of classes): the most frequent ones in order of appearance, the rest is `other`."""
+    """(class of each name, names of classes): the most frequent ones in order of appearance, and `other` for the
+    rest."""
     unique, first, inverse, counts = np.unique(names, return_index=True, return_inverse=True, return_counts=True)
     kept = np.argsort(-counts, kind="stable")[:most if len(unique) <= most else most - 1]
     kept = kept[np.argsort(first[kept], kind="stable")]

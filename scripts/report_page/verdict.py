@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What bounds the run, where, and what may help: three sentences at most, each from numbers of the file."""
+"""The bound of the run, its place, and possible improvements: at most three sentences, each from numbers of the
+file."""
 
 import numpy as np
 
 from report_page.attribution import CONGESTION, TITLES, JobParts
 from report_page.values import bytes_text, percent, ratio, time_text
 
-# Below that share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
-# the message itself make short waits on an idle network, too.
+# Below this share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
+# the message itself also cause short waits on an idle network.
 NOTEWORTHY = 0.02
-# A link is a bottleneck, whatever messages say of their last packets, if it was busy for half of the run and so many
-# packets waited on average while it was.
+# A link is a bottleneck, regardless of the last packets of messages, if it was busy for half of the run and this number
+# of packets waited on average while it was busy.
 BUSY, WAITING_PACKETS = 0.5, 4
 STRAGGLER = 0.05
-# Smaller shares are not worth a word.
+# Smaller shares are not mentioned.
 SHOWN = 0.005
-# Waits at the sender that congestion makes longer: acknowledgements and slots come late, and messages behind others.
+# Waits at the sender that congestion makes longer: acknowledgements and slots arrive late, and messages wait behind
+# others.
 FOLLOWS = ("window", "own", "credits", "sending")
 
 ADVICE = {
@@ -28,7 +30,7 @@ ADVICE = {
 
 
 class Verdict:
-    """`kind` is what bounds the run in one word, `sentences` what is said about it."""
+    """`kind` is the bound of the run in one word, `sentences` describe it."""
 
     def __init__(self, facts):
         self.facts = facts
@@ -49,7 +51,7 @@ class Verdict:
         return int(time.argmax()) if len(time) else 0
 
     def congestion_by_kind(self):
-        """{kind: share}: of the job's time if the file says so exactly, else of the time of messages."""
+        """{kind: share}: of the job's time if the file has its parts, otherwise of the time of messages."""
         if self.parts.exact and self.parts.total:
             return {name: self.parts.share(name) for name in CONGESTION}
         return self.of_messages()
@@ -63,7 +65,8 @@ class Verdict:
         return sum(self.shares.values()) >= NOTEWORTHY or self.bottleneck() is not None
 
     def bottleneck(self):
-        """The row of the link that was busy with packets waiting; ports of hosts, which queue their own, aside."""
+        """The row of the link that was busy with packets waiting; without ports of hosts, which queue their own
+        packets."""
         links, messages = self.facts.links, self.facts.messages
         if links.count == 0 or ratio(messages.sums["excess"], messages.sums["duration"]) < NOTEWORTHY:
             return None
@@ -73,14 +76,14 @@ class Verdict:
         return int(np.where(found, links.values["mean_queue"], -1).argmax()) if found.any() else None
 
     def worst_congestion(self):
-        """The largest kind of it; where a job's parts are waits that it has caused, what messages say."""
+        """The largest kind of congestion; if a job's parts are waits that congestion caused, the kind from messages."""
         shares = self.shares if any(self.shares.values()) else self.of_messages()
         return max(shares, key=lambda name: shares[name])
 
     def what_bounds(self):
         if not self.parts.total:
             return self.worst_congestion() if self.congested else "nothing"
-        # Under congestion, what is idle is what has ended before the slowest.
+        # Under congestion, ranks are idle that have ended before the slowest one.
         delays = CONGESTION + (*FOLLOWS, "idle") * self.congested
         shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
         largest = max(shares, key=lambda name: shares[name]) if shares else None
@@ -169,7 +172,7 @@ class Verdict:
                 f"{lost}.")
 
     def others(self, link):
-        """How many links are about as bad."""
+        """Text with the number of links with similar delay."""
         of_link = self.facts.delays.of_link
         count = int((of_link >= link["delay"] / 2).sum()) - 1 if link["delay"] else 0
         return f", worst of {count + 1} that are about as bad," if count else ""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Studies of many experiments: inputs that vary, the runs, and the table of outcomes."""
+"""Studies of many experiments: varied inputs, the runs, and the table of outcomes."""

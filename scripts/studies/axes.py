@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What varies: the sections `grid`, `list`, `random` and `latin_hypercube` of a study, and the cases they make."""
+"""The varied inputs: the sections `grid`, `list`, `random` and `latin_hypercube` of a study, and the cases they
+make."""
 
 import itertools
 import math
@@ -24,7 +25,7 @@ class Choice:
 
 @dataclass
 class Range:
-    """From which numbers are drawn, in base units; `base` is the unit's name, '' for plain numbers."""
+    """The range from which numbers are drawn, in base units; `base` is the unit's name, '' for plain numbers."""
 
     low: float
     high: float
@@ -34,7 +35,7 @@ class Range:
     step: int
 
     def text_at(self, share):
-        """The value at a share of the range, of 0 to below 1."""
+        """The value at a share of the range, from 0 to below 1."""
         if self.logarithmic:
             value = math.exp(math.log(self.low) + share * (math.log(self.high) - math.log(self.low)))
         else:
@@ -152,7 +153,7 @@ class Sampled:
             self.keys[key.node.value] = (key, read_range(value) if ranged else choices_of(key, value))
 
     def shares(self):
-        """One number of 0 to below 1 for each case; of a Latin hypercube one in each of as many equal parts."""
+        """One number from 0 to below 1 for each case; for a Latin hypercube, one in each of as many equal parts."""
         if not self.even:
             return [self.draw() for _ in range(self.cases)]
         parts = list(range(self.cases))
@@ -174,13 +175,13 @@ class Sampled:
 
 
 def is_label(key, value):
-    """In a list, a word for a column and nothing that is set, such as `name: wide`."""
+    """In a list, a word for a column that sets nothing, such as `name: wide`."""
     return key.node.value.isidentifier() and key.node.value not in SECTIONS and value.is_scalar()
 
 
 def read_list(item):
-    """[{key: Choice}] of a list of maps, and {key: Item} of its columns. Where cases have labels, whole maps and
-    what some leave out need no column."""
+    """[{key: Choice}] of a list of maps, and {key: Item} of its columns. If cases have labels, whole maps and keys that
+    some cases leave out need no column."""
     rows, keys, hidden = [], {}, set()
     for entry in item.items("a list of maps of paths and values"):
         row = {}
@@ -207,8 +208,8 @@ DIMENSIONS = ("tensor", "context", "pipeline", "expert")
 
 
 def read_plans(item):
-    """[{key: Choice}] of all plans of parallelism for a number of ranks: each combination of what is given for tensor,
-    context and pipeline whose product divides it, with the rest data-parallel; expert ranks divide context and data."""
+    """[{key: Choice}] of all plans of parallelism for a number of ranks: each combination of the given tensor, context
+    and pipeline ranks whose product divides it, with the rest data-parallel; expert ranks divide context and data."""
     parts = item.known(["ranks", *DIMENSIONS])
     if "ranks" not in parts:
         raise item.error("missing key 'ranks'; expected a number of ranks in `plans`")
@@ -268,5 +269,5 @@ class Axes:
 
 
 def settings_of_case(case):
-    """All settings of a case, in the order of its keys. Without a value (null) a setting leaves what is there."""
+    """All settings of a case, in the order of its keys. Without a value (null) a setting keeps the existing value."""
     return [(path, data) for choice in case.values() for path, data in choice.settings if data is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured for a plan: the beginning of the run itself, for some seconds on one process."""
+"""The measurement for a plan: the beginning of the run itself, for some seconds on one process."""
 
 import json
 import os
@@ -15,22 +15,22 @@ from support.errors import EnvironmentFailure, Interrupted, StudyError
 from .identity import environment
 
 LIBRARIES = 40e6  # B, which `weft describe` counts for MPI, HDF5 and ns-3; measured here instead
-# Next to nothing but rows of messages, each of which takes memory until it is written.
+# A run with almost nothing but rows of messages, which take memory until they are written.
 TINY = """{topology: {kind: line, links: 1, link_rate: 100 Gb/s, link_delay: 1 us},
 workload: {kind: traffic, pattern: pairs, pairs: [[0, 1]], size: 1 B,
   start: {process: periodic, interval: 1 us, count: 100000}}}
 """
 ROWS_IN_MEMORY = 1 << 18  # the default of output.rows_in_memory
 SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
-LONGEST = 60  # s: a run that has simulated nothing yet gets more time, up to that or four times what was asked for
+LONGEST = 60  # s: a run that has simulated nothing yet gets more time, up to this or four times the requested time
 END_OF_RUN = 60  # s from SIGTERM until results are written; usually far less
 
 
 class Counted:
-    """What `weft describe` counts without running."""
+    """Counts of `weft describe`, without a run."""
 
     def __init__(self, program, words):
-        # Without rows of messages: what these take is measured.
+        # Without rows of messages: their memory is measured.
         done = call(program, ["describe", *words, "--set", "output.messages=none"])
         self.ideal = "fidelity                 ideal" in done
         self.packet_hops = self.number(done, "packet-hops") or 0
@@ -42,7 +42,7 @@ class Counted:
         self.shared = float(memory[3]) * SIZES[memory[4]]
 
     def rows(self, output):
-        """Of messages that are kept, and how many of them a process keeps in memory."""
+        """Rows of messages that are kept, and the number that a process keeps in memory."""
         kept = output.get("messages") or "all"
         sample = int(output.get("message_sample") or 1000) if kept == "sampled" else 1
         rows = 0 if kept == "none" else self.messages / sample
@@ -55,17 +55,17 @@ class Counted:
 
     @property
     def work(self):
-        """What time is proportional to: packet-hops, or messages on the ideal network."""
+        """The quantity to which time is proportional: packet-hops, or messages on the ideal network."""
         return self.messages if self.ideal else self.packet_hops
 
 
-# A process starts with the peak memory of the one that forked it, which is less in a shell than in Python. The shell
-# waits for the end of its children also when it receives a signal to end.
+# A process starts with the peak memory of its parent, which is less in a shell than in Python. The shell also waits for
+# the end of its children when it receives a signal to end.
 SHELL = ["/bin/sh", "-c", 'trap : TERM INT; "$@"; exit $?', "sh"]
 
 
 def run(words, seconds=None):
-    """(exit code, standard output, standard error). After so many seconds the program gets a signal to end."""
+    """(exit code, standard output, standard error). After `seconds` the program gets a signal to end."""
     try:
         process = subprocess.Popen([*SHELL, *words], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=environment(), start_new_session=True)
@@ -98,7 +98,7 @@ def refuse(code, err):
 
 
 def call(program, words):
-    """What a command prints that has to end well."""
+    """The output of a command that must succeed."""
     code, out, err = run([program.path, *words])
     if code:
         refuse(code, err)
@@ -106,7 +106,7 @@ def call(program, words):
 
 
 class Calibration:
-    """Figures of a run that was ended after some seconds, or has ended by itself before (`complete`)."""
+    """Figures of a run that was ended after some seconds, or has ended by itself earlier (`complete`)."""
 
     def __init__(self, program, words, seconds, tell):
         with tempfile.TemporaryDirectory(prefix="weft-plan-") as folder:
@@ -120,7 +120,7 @@ class Calibration:
         raise EnvironmentFailure(f"the experiment simulated nothing within {seconds / 2:g} s; expected more --seconds")
 
     def measure_libraries(self, program, folder):
-        """Memory of a run with next to nothing in it, and of a row of messages."""
+        """Memory of an almost empty run, and of a row of messages."""
         path, results = os.path.join(folder, "tiny.yaml"), os.path.join(folder, "tiny.h5")
         with open(path, "w", encoding="utf-8") as file:
             file.write(TINY)
@@ -131,7 +131,7 @@ class Calibration:
         self.row = max(0, peak_memory(results) - self.libraries) / summary["messages"]
 
     def measure(self, program, words, seconds, folder):
-        """Whether packets (or messages) were on their way."""
+        """True if packets (or messages) were in flight."""
         results = os.path.join(folder, "run.h5")
         code, out, err = run([program.path, "run", *words, "-o", results, "--summary", "json", "--quiet"], seconds)
         if code not in (0, 130):
@@ -144,7 +144,7 @@ class Calibration:
         self.wall_seconds, build_seconds = summary["wall_seconds"], summary["build_seconds"]
         self.simulated_ps = summary["simulated_time_ps"]
         self.parallelism = summary["parallel"]["parallelism"]
-        # Of a processor: on a machine that is shared, building and running take longer than they would alone.
+        # Processor time: on a shared machine, building and running take longer than alone.
         self.share = min(1.0, summary["processor_seconds"] / (self.wall_seconds + build_seconds)) or 1.0
         self.build_seconds = build_seconds * self.share
         self.memory = peak_memory(results)

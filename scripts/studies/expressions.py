@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Arithmetic over columns, evaluated node by node of Python's syntax tree. Only what is named here is known: there are
-no calls, no attributes, no subscripts, so that a study file cannot do anything but calculate."""
+"""Arithmetic over columns, evaluated node by node of Python's syntax tree. Only the nodes named here are allowed: there
+are no calls, no attributes and no subscripts, so that a study file can only calculate."""
 
 import ast
 import math
@@ -12,7 +12,7 @@ from support.quantities import UNITS
 LONGEST = 1000  # characters
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
               ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-              # In floating point: whole numbers could grow beyond any memory.
+              # In floating point: whole numbers could grow without limit.
               ast.Pow: lambda a, b: math.pow(a, b)}
 COMPARISONS = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
                ast.Eq: operator.eq, ast.NotEq: operator.ne}
@@ -59,7 +59,7 @@ class Expression:
 
     @staticmethod
     def parts(node):
-        """What a known node consists of; None if it is not known."""
+        """The parts of a known node; None if it is not known."""
         if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
             return [node.left, node.right]
         if isinstance(node, ast.UnaryOp) and type(node.op) in SIGNS:
@@ -79,14 +79,14 @@ class Expression:
             isinstance(tree, ast.Constant) and isinstance(tree.value, bool))
 
     def require(self, known):
-        """All names are among `known` (or units)."""
+        """Checks that all names are in `known` (or units)."""
         for name in self.names:
             if name not in known and name not in CONSTANTS:
                 raise StudyError(f"{self.where}: unknown name '{name}' in '{self.text}'{did_you_mean(name, known)}; "
                                  f"known here: {', '.join(known)}")
 
     def value(self, values):
-        """With the columns' values of one case. Not a number where there is none, as in a division by zero."""
+        """The value for the columns of one case; not-a-number if there is none, as in a division by zero."""
         try:
             return self.evaluate(self.tree, values)
         except (ZeroDivisionError, OverflowError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Machines of a given number of hosts, family by family: which parameters give which number, the most balanced first.
+"""Machines of a given number of hosts, family by family: parameters that give the number, the most balanced first.
 Formulas only propose; `weft topology` counts."""
 
 import itertools
@@ -12,7 +12,7 @@ def divisors(number):
 
 
 def factors(number, parts):
-    """All ways to write a number as a product of so many, none below 2, in ascending order."""
+    """All ways to write a number as a product of `parts` factors, none below 2, in ascending order."""
     def walk(rest, left, least):
         if left == 1:
             if rest >= least:
@@ -34,14 +34,14 @@ def is_prime_power(number):
 
 
 class Family:
-    """`proposals(hosts, ports)` yields (badness, parameters) of machines of so many hosts, of switches with at most so
-    many ports."""
+    """`proposals(hosts, ports)` yields (badness, parameters) of machines with `hosts` hosts whose switches have at most
+    `ports` ports."""
 
     def __init__(self, name, what, proposals):
         self.name, self.what, self.proposals = name, what, proposals
 
     def best(self, hosts, ports, most=4):
-        """The parameters of the most balanced ones. Equal ones keep the order in which they are found."""
+        """The parameters of the most balanced machines. Equal ones keep the order in which they are found."""
         found = sorted(self.proposals(hosts, ports), key=lambda pair: pair[0])
         return [parameters for _, parameters in found[:most]]
 
@@ -58,7 +58,7 @@ def fat_tree(hosts, ports):
 
 
 def three_levels(hosts, ports):
-    """As many links up as down in each switch of the two lower levels."""
+    """Each switch of the two lower levels has as many links up as down."""
     for shape in factors(hosts, 3):
         for m in sorted(set(itertools.permutations(shape))):
             widest = max(2 * m[0], 2 * m[1], m[2])
@@ -93,7 +93,7 @@ def torus(dimensions):
 
 
 def hyperx(hosts, ports):
-    """Two dimensions; half as many hosts at a switch as switches in a line have the full bisection."""
+    """Two dimensions; with half as many hosts at a switch as switches in a line the bisection is full."""
     for a, b, each in {(*pair, hosts // (pair[0] * pair[1])) for n in divisors(hosts) for pair in factors(n, 2)}:
         if each + a + b - 2 <= ports:
             badness = abs(math.log(2 * each / a)) + abs(math.log(b / a))
@@ -115,8 +115,8 @@ def fully_connected(hosts, ports):
 
 
 def dragonfly(hosts, ports):
-    """Balanced with a = 2 p = 2 h (Kim et al. 2008), and as many global links as all groups need or more: each
-    pair of groups has as many as fit."""
+    """Balanced with a = 2 p = 2 h (Kim et al. 2008), and enough global links for all groups: each pair of groups has as
+    many as fit."""
     for p in divisors(hosts):
         for a in divisors(hosts // p):
             g, h = hosts // (p * a), max(1, a // 2)
@@ -138,7 +138,8 @@ def dragonfly_plus(hosts, ports):
 
 
 def slim_fly(hosts, ports):
-    """2 q² routers of (3 q - d) / 2 network ports, q = 4 w + d (Besta, Hoefler 2014); any number of hosts at each."""
+    """2 q² routers of (3 q - d) / 2 network ports, q = 4 w + d (Besta, Hoefler 2014); any number of hosts at each
+    router."""
     for q in range(3, math.isqrt(hosts) + 1):
         each = hosts // (2 * q * q)
         if q % 4 == 2 or not is_prime_power(q) or each < 1 or hosts != 2 * q * q * each:
@@ -177,7 +178,7 @@ FAMILIES = [
 
 
 def with_rates(parameters, rate, delay):
-    """The same with links. Hosts of a torus or a hypercube have one link of that rate, as those of others do."""
+    """The same with links. Hosts of a torus or a hypercube have one link of this rate, as in other families."""
     if parameters["kind"] == "rails":
         return {**parameters, "rail": with_rates(parameters["rail"], rate, delay)}
     links = {"link_rate": rate, "link_delay": delay}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What makes two runs the same: the resolved experiment, whatever its keys' order and its quantities' units, the files
-that it names, and the program."""
+"""The identity of a run: the resolved experiment, independent of the order of keys and the units of quantities, the
+files that it names, and the program."""
 
 import atexit
 import functools
@@ -15,7 +15,7 @@ import tempfile
 from support import nodes
 from support.errors import EnvironmentFailure, StudyError
 
-MAX_TEXT = 1 << 20  # bytes of a file in which names of further files are looked for
+MAX_TEXT = 1 << 20  # bytes of a file that is searched for names of further files
 
 
 class Program:
@@ -31,19 +31,19 @@ class Program:
             raise EnvironmentFailure(f"cannot start '{self.path}': {error}") from None
         lines = dict(line.rsplit(None, 1) for line in done.stdout.splitlines() if len(line.split()) > 1)
         self.version, self.revision = lines.get("weft version", "unknown"), lines.get("git revision", "unknown")
-        # A revision that does not tell what was built is not enough.
+        # A revision that does not identify the build is not enough.
         if self.revision == "unknown" or self.revision.endswith("-dirty"):
             self.revision += " " + digest_of_file(self.path)[:12]
 
 
-# A program that mpirun or Slurm has started hands on what would make its children parts of itself.
+# The environment of a program started by mpirun or Slurm would make its children parts of it.
 FOREIGN = ("OMPI_COMM_WORLD_", "OMPI_UNIVERSE", "OMPI_MCA_orte_", "OMPI_MCA_ess", "PMIX_", "PMI_")
 KEPT = ("OMPI_MCA_orte_execute_quiet",)
 
 
 def environment(scratch=None):
-    """For a child. Of programs that run side by side each needs a folder of its own, which the one that ends would remove
-    from below others."""
+    """The environment of a child. Programs that run side by side need separate folders, because each removes its folder
+    at its end."""
     scratch = scratch or own_scratch()
     values = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)}
     values["OMPI_MCA_orte_tmpdir_base"] = str(scratch)
@@ -52,7 +52,7 @@ def environment(scratch=None):
 
 @functools.cache
 def own_scratch():
-    """For children that run one after another."""
+    """The environment of children that run one after another."""
     folder = tempfile.mkdtemp(prefix="weft-study-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -71,7 +71,7 @@ def digest_of(data):
 
 
 def texts_in(data):
-    """All texts that could name files."""
+    """All texts that may name files."""
     if isinstance(data, dict):
         data = data.values()
     if isinstance(data, str):
@@ -89,8 +89,8 @@ class Files:
         self.digests = {}
 
     def named_in(self, data, folder, seen=()):
-        """{path: digest} of all files that the texts of `data` name, and those that these name. A text that ends as
-        the beginning of names (traces of ranks) stands for all of them."""
+        """{path: digest} of all files that the texts of `data` name, and those that these name. A text that is the
+        beginning of several names (traces of ranks) means all of them."""
         found = {}
         for text in texts_in(data):
             path = pathlib.Path(folder) / text
@@ -145,14 +145,15 @@ class Identity:
         return data.get("accounting")
 
     def resolved(self, case):
-        """The experiment of a case as data. What --set would refuse is left as settings: weft says what is wrong."""
+        """The experiment of a case as data. Settings that --set would refuse are kept as settings: weft reports the
+        error."""
         data = self.study.base
         for path, value in case.settings:
             try:
                 data = nodes.with_value(data, path, value)
             except KeyError:
                 return {"base": self.study.base, "settings": case.settings}
-        # Costs and emissions are calculated from a run: it is the same with other prices.
+        # Costs and emissions are calculated from a run, which is the same with other prices.
         data = {key: value for key, value in data.items() if key != "accounting"}
         if isinstance(data.get("output"), dict):
             data = {**data, "output": {key: value for key, value in data["output"].items() if key != "file"}}

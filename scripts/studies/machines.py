@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figures of the machines of a study, as `weft topology --json` has them, and what is held equal among them."""
+"""Figures of the machines of a study, as in `weft topology --json`, and the figures that are held equal."""
 
 import math
 
@@ -30,7 +30,7 @@ SERVER_LINKS = ("gpu", "nvlink", "pcie", "smp")  # classes of links inside serve
 
 
 def injection_rate(machine):
-    """Rates of all links of the first class that is there, shared out among the hosts."""
+    """Rates of all links of the first existing class, divided by the number of hosts."""
     for name in ("nic", "host"):
         rates = [link["rate_bps"] * link["count"] for link in machine["links_by_class"] if link["class"] == name]
         if rates:
@@ -39,13 +39,13 @@ def injection_rate(machine):
 
 
 def network_ports(machine):
-    """One at a host's link, two at each between switches."""
+    """Number of ports outside hosts: one at a host's link, two at each link between switches."""
     return sum(link["count"] * (1 if link["class"] in ("nic", "host") else 2)
                for link in machine["links_by_class"] if link["class"] not in SERVER_LINKS)
 
 
 def figures_of(machine, settings, device=None):
-    """{name: value} of what `weft topology --json` printed, with prices and powers by `settings` of accounting."""
+    """{name: value} from the output of `weft topology --json`, with prices and powers by `settings` of accounting."""
     return {
         "hosts": machine["hosts"],
         "switches": machine["switches"],
@@ -61,7 +61,7 @@ def figures_of(machine, settings, device=None):
 
 
 def apart(a, b, share):
-    """Whether two values differ by more than a share of the larger one. What is not known is equal to nothing."""
+    """True if two values differ by more than a share of the larger one. An unknown value differs from any value."""
     if a != a or b != b:
         return True
     return abs(a - b) > share * max(abs(a), abs(b))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study keeps of each run: figures of the summary, and reductions of columns of the results file."""
+"""The outputs that a study keeps for each run: figures of the summary, and reductions of columns of the results
+file."""
 
 import re
 
@@ -13,7 +14,7 @@ DEFAULT = ["job_time", "step_time", "exposed", "packet_hops"]
 
 
 def last_job(summary):
-    """The job that takes longest, of those that the run lasts for."""
+    """The job that takes longest, without background jobs."""
     return max((job for job in summary["jobs"] if not job["background"]), key=lambda job: job["time_ps"])
 
 
@@ -33,7 +34,7 @@ def of_congestion(key):
     return lambda summary: int(summary["congestion"][key])
 
 
-# Name: unit, description, and how it is found in the summary that `weft run --summary json` prints.
+# Name: unit, description, and function that reads it from the output of `weft run --summary json`.
 KNOWN = {
     "job_time": ("ps", "from start to end of the job that takes longest", lambda s: int(last_job(s)["time_ps"])),
     "step_time": ("ps", "mean of a step of that job", of_job("step_time_ps")),
@@ -60,7 +61,7 @@ KNOWN = {
     "fingerprint": ("text", "of all rows of the results file", lambda s: s["fingerprint"]),
 }
 
-# Figures of the accounting of a run (accounting/account.py) and of what it has used.
+# Figures of the accounting of a run (accounting/account.py) and of its usage.
 ACCOUNTED = {name: row for name, row in FIGURES.items() if not name.startswith("machine_")}
 USED = {
     "memory": ("B", "of the fullest rank of a training job, to 0.1 GB"),
@@ -97,7 +98,7 @@ class Output:
         return " ".join(self.reduction) if self.reduction else self.name
 
     def value(self, record, settings=None):
-        """`settings`: of the accounting of the case."""
+        """`settings`: those of the accounting of the case."""
         if self.reduction:
             return record["reductions"][self.text]["value"]
         if self.name in ACCOUNTED:
@@ -160,7 +161,7 @@ def reductions_of(path, outputs):
 
 
 def reduced(file, how, column):
-    """Not a number, and no unit, where the file has no such column of numbers or no rows."""
+    """Not-a-number, without a unit, if the file has no such column of numbers or no rows."""
     data = file.get(column)
     if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf" or not len(data):
         return {"value": None, "unit": "1"}

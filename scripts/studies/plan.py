@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft plan`: what a run will take on so many processes, from what is counted and what is measured."""
+"""`weft plan`: time and memory of a run on several numbers of processes, from counts and measurements."""
 
 import json
 import math
@@ -16,11 +16,11 @@ from .calibration import Calibration, Counted
 from .identity import Program, environment
 from .summary import aligned
 
-# Processes wait once per epoch: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then
+# Processes wait once per epoch: in the memory of a node, each on its own core (docs/concepts/performance.md), and then
 # nodes in pairs. Assumed, not measured.
 BARRIER_IN_NODE = 0.3e-6  # s
 BARRIER_OF_NODES = 2e-6  # s for each doubling of the number of nodes
-PARTITION_SECONDS = 30  # that `weft topology` may take
+PARTITION_SECONDS = 30  # limit for `weft topology`
 
 
 class Plan:
@@ -40,8 +40,8 @@ class Plan:
         self.simulated_ps = measured.simulated_ps * (1 if measured.complete else self.work / done)
         self.parallelism, self.build_seconds = measured.parallelism, measured.build_seconds
         self.libraries, self.cores = measured.libraries, cores
-        # On every process: libraries, and the machine's graph. Shared out: nodes, ranks, queues, and rows, as long as
-        # there is room for them.
+        # On every process: libraries, and the machine's graph. Divided among processes: nodes, ranks, queues, and rows,
+        # while there is room for them.
         self.row_bytes = measured.row
         self.message_rows, self.rows_in_memory = counted.rows(output_of(experiment, settings))
         self.memory_each = measured.libraries + counted.each
@@ -53,8 +53,8 @@ class Plan:
         self.rows = [self.row(number) for number in processes]
 
     def row(self, processes):
-        """Work that is shared out takes at least as long as its longest chain, and at most that and its even share
-        (Brent 1974, doi:10.1145/321812.321815); processes wait once per epoch."""
+        """Divided work takes at least as long as its longest chain, and at most that time plus its even share (Brent
+        1974, doi:10.1145/321812.321815); processes wait once per epoch."""
         part = self.partitions.get(processes, {})
         lookahead = part.get("lookahead_ps", 0) if part.get("cut_links", 0) else 0
         epochs = self.simulated_ps / lookahead if lookahead else 0
@@ -87,7 +87,7 @@ def output_of(experiment, settings):
 
 
 def partitions(program, words, processes):
-    """{number: what `weft topology` says of the machine on so many processes}, nothing if that takes too long."""
+    """{number: output of `weft topology` for the machine on that number of processes}, empty if it takes too long."""
     many = [str(number) for number in processes if number > 1]
     if not many:
         return {}
@@ -101,7 +101,7 @@ def partitions(program, words, processes):
 
 
 def load_plan(path):
-    """What `weft plan -o` has written."""
+    """The file written by `weft plan -o`."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
@@ -117,7 +117,7 @@ def refuse_plan(path):
 
 
 def read_run(path):
-    """What a results file says of its run."""
+    """Figures of a run from its results file."""
     try:
         with h5py.File(path, "r") as file:
             if file.attrs.get("format") != "weft-results":
@@ -142,7 +142,7 @@ def check(plan, run):
         raise StudyError(f"the run had {run['processes']} processes, the plan has "
                          f"{', '.join(str(row['processes']) for row in plan['rows'])}; expected --processes with that")
     pairs = [("wall time", row["wall_seconds"], run["wall_seconds"]), ("memory", row["memory"], run["memory"])]
-    if run["processes"] == 1 and run.get("processor_seconds"):  # what it would have taken alone
+    if run["processes"] == 1 and run.get("processor_seconds"):  # its time without other load
         pairs.append(("processor time", row["wall_seconds"], run["processor_seconds"]))
     if plan["unit"] == "packet-hops":
         pairs.insert(0, ("packet-hops", plan["counted_work"], run["packet-hops"]))
@@ -165,7 +165,7 @@ def value_text(name, value):
 
 
 def busy_text(plan):
-    """How times were measured; on a busy machine also the share of a processor that the run had."""
+    """The way in which times were measured; on a busy machine also the share of a processor that the run had."""
     share = plan["seconds_per_work"] * plan["calibrated"] / max(1e-9, plan["calibration_seconds"])
     return "measured: processor time" + (f"; the run had {100 * share:.0f} % of a processor" if share < 0.8 else "")
 

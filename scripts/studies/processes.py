@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs that run side by side, and end with this one."""
+"""Programs that run side by side, and end at the latest with this one."""
 
 import os
 import pathlib
@@ -18,14 +18,14 @@ PATIENCE = 8  # s from SIGTERM to SIGKILL; weft ends within 3
 
 
 class Ended:
-    """How a task has ended: exit code (negative: a signal), standard output and error, and seconds."""
+    """The result of a task: exit code (negative: a signal), standard output and error, and seconds."""
 
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
 
 class Processes:
-    """At most `limit` at a time. Within `with`, SIGINT and SIGTERM end all of them, and wait() raises Interrupted."""
+    """At most `limit` at a time. Inside `with`, SIGINT and SIGTERM end all of them, and wait() raises Interrupted."""
 
     def __init__(self, limit):
         self.limit, self.running, self.interrupted, self.started = limit, {}, False, 0
@@ -59,7 +59,8 @@ class Processes:
         return len(self.running) < self.limit and not self.interrupted
 
     def start(self, task, words, mpi_processes=0, keep=()):
-        """Runs `words`, under mpirun if there are to be processes. The child inherits the file descriptors `keep`."""
+        """Runs `words`, under mpirun if a number of processes is given. The child inherits the file descriptors
+        `keep`."""
         folder = self.scratch / str(self.started)
         folder.mkdir()
         self.started += 1
@@ -74,7 +75,7 @@ class Processes:
         self.running[process.pid] = (process, task, folder, time.monotonic())
 
     def wait(self, seconds):
-        """[(task, Ended)] as soon as there are any, or an empty list after so many seconds."""
+        """[(task, Ended)] as soon as a task has ended, or an empty list after `seconds`."""
         ended = self.collect()
         if not ended and not self.interrupted:
             select.select([self.reader], [], [], seconds)
@@ -101,7 +102,7 @@ class Processes:
         return ended
 
     def end_all(self):
-        """SIGTERM to all, and SIGKILL to what does not end."""
+        """Sends SIGTERM to all, and SIGKILL to those that do not end."""
         for process, *_ in self.running.values():
             os.kill(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + PATIENCE

@@ -12,18 +12,18 @@ from .identity import Program
 from .machines import figures_of
 from .processes import Processes
 
-FARTHEST = 4  # a family's nearest machines are looked for down to this part and up to this multiple
+FARTHEST = 4  # the nearest machines of a family are searched down to this part and up to this multiple
 
 
 def texts(data):
-    """Numbers as the texts that YAML has."""
+    """Numbers as texts in the form of YAML."""
     if isinstance(data, dict):
         return {key: texts(value) for key, value in data.items()}
     return [texts(item) for item in data] if isinstance(data, list) else str(data)
 
 
 def near(family, hosts, ports, step):
-    """[(number, parameters)] of the first number below or above that the family has."""
+    """[(number, parameters)] of the first number below or above for which the family has machines."""
     number = hosts + step
     while hosts / FARTHEST <= number <= hosts * FARTHEST and number >= 2:
         best = family.best(number, ports)
@@ -34,7 +34,8 @@ def near(family, hosts, ports, step):
 
 
 class Proposals:
-    """One of each family that has machines of that many hosts; `others` are the nearest of those that have not."""
+    """One machine of each family that has any with this number of hosts; `others` are the nearest ones of the other
+    families."""
 
     def __init__(self, hosts, ports, rate, delay, jobs):
         self.hosts, self.rate, self.delay = hosts, rate, delay
@@ -57,7 +58,8 @@ class Proposals:
                                             if (family.name, which) in counted]
 
     def count(self, wanted, jobs):
-        """{key: (topology, figures)} of the first one of each list that weft takes and that has the hosts it should."""
+        """{key: (topology, figures)} of the first machine of each list that weft accepts and that has the right number
+        of hosts."""
         counted, left = {}, {key: list(options) for key, options in wanted.items() if options}
         with Processes(jobs) as processes:
             waiting = list(left)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The folder of a study's runs: a results file and a record for each run that has ended well, and locks, so that of
-programs that want the same run one does it and the others wait for it."""
+"""The folder of a study's runs: a results file and a record for each successful run, and locks: if several programs
+need the same run, one executes it and the others wait."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ from .outputs import reductions_of
 
 
 def remove(path):
-    """If it is there; a folder that is none has nothing to remove."""
+    """Removes a file if it exists; if the folder does not exist, there is nothing to remove."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -24,7 +24,7 @@ def remove(path):
 
 
 def write_whole(path, text):
-    """A file that is there as a whole or not at all."""
+    """Writes the whole file or nothing."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -42,7 +42,7 @@ class Lock:
         self.path, self.descriptor = path, None
 
     def take(self):
-        """Whether it could be had at once."""
+        """True if the lock was free."""
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
@@ -68,7 +68,7 @@ class Lock:
 
 
 def peak_memory(results):
-    """Of the process that needed most."""
+    """Memory of the process that needed most."""
     try:
         with h5py.File(results, "r") as file:
             return int(file["manifest/parallel/peak_memory"][:].max())
@@ -95,7 +95,7 @@ class Records:
         return Lock(self.folder / f"{identity}.lock")
 
     def find(self, identity):
-        """The record of a run that has ended well and has all requested outputs, or None."""
+        """The record of a successful run with all requested outputs, or None."""
         results = self.results(identity)
         try:
             record = json.loads((self.folder / f"{identity}.json").read_text(encoding="utf-8"))
@@ -123,7 +123,7 @@ class Records:
         (self.folder / f"{identity}.json").unlink(missing_ok=True)
 
     def keep(self, identity, summary, seconds, processes):
-        """Of a run that has just ended well."""
+        """Writes the record of a run that has just succeeded."""
         results = self.results(identity)
         timing = {"wall_seconds": seconds, "simulation_seconds": summary["wall_seconds"],
                   "build_seconds": summary["build_seconds"], "peak_memory": peak_memory(results),
@@ -140,14 +140,14 @@ class Records:
         write_whole(self.folder / f"{identity}.json", json.dumps(record))
 
     def keep_error(self, identity, error):
-        """For --collect; the next process that needs this run tries again."""
+        """Writes the error for --collect; the next process that needs this run tries again."""
         write_whole(self.folder / f"{identity}.error", error + "\n")
 
     def forget_error(self, identity):
         (self.folder / f"{identity}.error").unlink(missing_ok=True)
 
     def error(self, identity):
-        """Why the last attempt has failed, or nothing."""
+        """The error of the last attempt, or nothing."""
         try:
             return (self.folder / f"{identity}.error").read_text(encoding="utf-8").rstrip("\n")
         except OSError:

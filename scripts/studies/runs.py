@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs of cases, side by side: what has no record yet, each once."""
+"""Runs of cases, side by side: each case without a record, once."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from support.errors import EnvironmentFailure
 
 from .processes import Processes
 
-LOOK = 0.5  # s between looks at runs that other programs do
+LOOK = 0.5  # s between checks of runs in other programs
 
 
 def name_of(case):
@@ -22,7 +22,7 @@ def first_line(text):
 
 
 def summary_of(ended):
-    """What a run printed as its summary; None if it has failed. mpirun may print lines of its own before."""
+    """The printed summary of a run; None if it has failed. mpirun may print its own lines before it."""
     if ended.code != 0:
         return None
     try:
@@ -32,7 +32,7 @@ def summary_of(ended):
 
 
 class Progress:
-    """Lines on standard error: how many cases are done, and how long the others will take."""
+    """Lines on standard error: the number of finished cases, and the remaining time."""
 
     def __init__(self, quiet, total):
         self.quiet, self.total, self.done, self.start = quiet, total, 0, time.monotonic()
@@ -43,7 +43,7 @@ class Progress:
             print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
 
     def step(self, running):
-        """One run has ended. The others take as long as those before, on average."""
+        """One run has ended. The remaining ones are expected to take as long as the earlier ones, on average."""
         self.done += 1
         now = time.monotonic()
         left = self.total - self.done
@@ -58,13 +58,13 @@ class Progress:
 
 
 class Runs:
-    """Of cases with their identities. `words_of(case)` is the command line of a run, without the results file;
-    `excluded` numbers of cases that are not run; `what` names them in the progress."""
+    """The runs of cases with their identities. `words_of(case)` is the command line of a run, without the results file;
+    `excluded` are numbers of cases that are not run; `what` names them in the progress."""
 
     def __init__(self, cases, identities, words_of, records, settings):
         self.cases, self.identities, self.words_of, self.records = cases, identities, words_of, records
         self.mpi_processes, self.quiet, self.excluded, self.what = settings
-        self.errors = {}  # {identity: why it has failed}
+        self.errors = {}  # {identity: error}
         self.elsewhere = set()  # identities that other programs were found to run
         self.reused = 0
 
@@ -77,7 +77,7 @@ class Runs:
         return list(chosen.values())
 
     def run(self, jobs, numbers=None, fresh=False):
-        """Runs what has no record yet, `jobs` at a time."""
+        """Runs the cases without a record, `jobs` at a time."""
         waiting = self.to_run(numbers)
         if fresh:
             for number in waiting:
@@ -97,13 +97,13 @@ class Runs:
                     if not self.begin(number, processes, progress):
                         elsewhere.append(number)
                 if not (processes.running or elsewhere):
-                    continue  # others have run it in the meantime
+                    continue  # another program has run it in the meantime
                 for (number, lock), ended in processes.wait(LOOK if elsewhere else 60):
                     self.end(number, lock, ended, progress)
                     progress.step(len(processes.running))
 
     def begin(self, number, processes, progress):
-        """Starts a run, or finds that another program has done it. False if another program is about it."""
+        """Starts a run, or finds that another program has done it. False if another program is running it."""
         identity = self.identities[number]
         lock = self.records.lock(identity)
         try:
@@ -137,6 +137,6 @@ class Runs:
         lock.give_back()
 
     def error(self, number):
-        """Why the case has failed, or nothing."""
+        """The error of the case, or nothing."""
         identity = self.identities[number]
         return self.errors.get(identity) or self.records.error(identity)

@@ -10,7 +10,7 @@ from .expressions import Expression
 from .outputs import NAMES, Output
 
 IDEAL = ("network.fidelity", "ideal")
-SIMULATED = 5  # cases that packets decide among
+SIMULATED = 5  # cases among which packets decide
 # Objectives by name. `cost` is the price of the machine.
 OBJECTIVES = {
     "time": "step_time",
@@ -22,7 +22,7 @@ OBJECTIVES = {
 
 
 class Search:
-    """What `search:` of a study says: an objective that is to be least, and how many cases packets decide among."""
+    """`search:` of a study: an objective to minimise, and the number of cases among which packets decide."""
 
     def __init__(self, item, study):
         parts = item.known(["objective", "simulate"])
@@ -58,7 +58,7 @@ def ranking(rows, expression):
 
 
 def mean_ranks(values):
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Ranks from 1; equal values get the mean of their ranks."""
     order = sorted(range(len(values)), key=lambda i: values[i])
     ranks, at = [0.0] * len(values), 0
     while at < len(order):
@@ -72,7 +72,8 @@ def mean_ranks(values):
 
 
 def order_correlation(a, b):
-    """Spearman's, the correlation of ranks (1904). Not a number for fewer than two, or without an order."""
+    """Spearman's, the correlation of ranks (1904). Not-a-number for fewer than two values, or if all values on one side
+    are equal."""
     x, y = mean_ranks(a), mean_ranks(b)
     count, mean = len(x), (len(x) + 1) / 2
     if count < 2:
@@ -82,8 +83,8 @@ def order_correlation(a, b):
 
 
 class Result:
-    """What a search has found: `order` of the ideal network, cases that packets have `decided` on, the `best` of them,
-    and the `correlation` of both orders among these."""
+    """The result of a search: `order` of the ideal network, the cases `decided` by packets, the `best` of them, and the
+    `correlation` of both orders among these."""
 
     def __init__(self, expression, ideal_rows, rows):
         self.order = ranking(ideal_rows, expression)
@@ -99,7 +100,7 @@ class Result:
 
 
 def told(result, search, name_of):
-    """Lines for people: the best case, where the ideal network had it, and how good its order was."""
+    """Lines of text: the best case, its rank on the ideal network, and the quality of that order."""
     if result.best is None:
         return "no case holds all constraints"
     lines = [f"the best by {search.text}: case {result.best} ({name_of(result.best)}), "

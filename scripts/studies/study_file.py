@@ -18,17 +18,17 @@ KEYS = ["experiment", "set", "grid", "list", "random", "latin_hypercube", "deriv
 
 
 class Case:
-    """One experiment of a study: its number, {key: Choice}, and the settings that make it of the base."""
+    """One experiment of a study: its number, {key: Choice}, and the settings that change the base into it."""
 
     def __init__(self, number, choices, settings):
         self.number, self.choices, self.settings = number, choices, settings
         self.inputs = {}  # {name: value}
-        self.same_as = -1  # the first case that runs the same
-        self.broken = ""  # the constraint that it breaks before it runs
+        self.same_as = -1  # the first case with the same run
+        self.broken = ""  # the constraint that it violates before it runs
 
 
 class Study:
-    """What a study file says. `cases` in their order; columns: the keys of `inputs`, `outputs` and `derived`."""
+    """The content of a study file. `cases` in their order; columns: the keys of `inputs`, `outputs` and `derived`."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -40,7 +40,7 @@ class Study:
         self.read_experiment(parts["experiment"])
         common = axes.settings_of(parts["set"]) if "set" in parts else ()
         if "accounting" in parts:
-            Settings(parts["accounting"])  # complains about what is wrong
+            Settings(parts["accounting"])  # reports errors
             common += tuple((f"accounting.{key}", data) for key, data in parts["accounting"].data().items())
         self.axes = axes.Axes(parts)
         self.cases = [Case(number, choices, [*common, *axes.settings_of_case(choices)])
@@ -61,7 +61,7 @@ class Study:
         self.keep_runs = "keep_runs" not in parts or parts["keep_runs"].boolean()
 
     def read_experiment(self, item):
-        """The base: a file, or a map that stands here. Relative names in it are relative to `folder`."""
+        """The base: a file, or a map in the study. Relative names in it are relative to `folder`."""
         self.folder = self.path.parent
         self.inline = item.is_map()
         if self.inline:
@@ -78,7 +78,7 @@ class Study:
         self.folder = self.base_path.parent
 
     def read_inputs(self, common):
-        """Columns of what varies. Where a case of a list leaves a key out, it has what the base has."""
+        """Columns of the varied inputs. If a case of a list leaves a key out, it has the value of the base."""
         self.inputs = {}  # {name: (key, values, unit)}
         for key in self.axes.keys:
             base = common.get(key, nodes.at_path(self.base, key))
@@ -136,7 +136,7 @@ class Study:
         return objective
 
     def read_equal(self, item):
-        """{figure of machines: by how much it may differ, as a share}."""
+        """{figure of machines: allowed difference, as a share}."""
         if item is None:
             return {}
         equal = {}
@@ -153,7 +153,7 @@ class Study:
         return equal
 
     def needs_machines(self):
-        """Whether the machines' figures are columns, and are held equal."""
+        """True if the machines' figures are columns, and are held equal."""
         expressions = [*self.derived.values(), *self.constraints]
         if self.search:
             expressions.append(self.search.expression)
@@ -161,13 +161,13 @@ class Study:
         return bool(self.equal) or bool(named & set(FIGURES))
 
     def before_run(self, expression):
-        """Whether an expression is known before its case has run."""
+        """True if an expression is known before its case has run."""
         return all(name not in self.outputs and (name not in self.derived or self.before_run(self.derived[name]))
                    for name in expression.names)
 
 
 def check_accounting(experiment):
-    """Complains about what is wrong with `accounting:` of the base, with its line."""
+    """Reports errors in `accounting:` of the base, with their line."""
     for key, value in experiment.entries():
         if key.node.value == "accounting":
             Settings(value)

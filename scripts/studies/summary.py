@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `weft sweep` prints."""
+"""The output of `weft sweep`."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def counts(sweep, rows):
 
 
 def unlike(sweep, numbers):
-    """Without cases that are the same as one before: that run the same and have the same accounting."""
+    """Without cases that are equal to an earlier one, with the same run and the same accounting."""
     seen = {}
     for i in numbers:
         seen.setdefault((sweep.identities[i], id(sweep.accounting[i])), i)

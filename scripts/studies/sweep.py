@@ -32,7 +32,7 @@ class Sweep:
         self.identities = [self.identity.of_case(case) for case in self.study.cases]
         self.accounting = self.read_accounting()
         self.figures = {}  # {case number: {figure: value}}
-        self.broken = {}  # {case number: the constraint that it breaks before it runs}
+        self.broken = {}  # {case number: the constraint that it violates before it runs}
         self.runs = self.runs_of(self.study.cases, self.identities, "cases")
         self.ideal = self.runs_on_ideal_network() if self.study.search else None
         self.ranked = None  # rows of the cases on the ideal network
@@ -41,7 +41,7 @@ class Sweep:
             case.same_as = first.setdefault(name, case.number)
 
     def read_accounting(self):
-        """The settings of each case; those of equal maps are read once."""
+        """The accounting settings of each case; equal maps are read once."""
         known, settings = {}, []
         for case in self.study.cases:
             data = self.identity.accounting(case)
@@ -60,7 +60,7 @@ class Sweep:
         return self.runs_of(cases, [self.identity.of_case(case) for case in cases], "cases on the ideal network")
 
     def experiment(self):
-        """The file that `weft` reads. A map of the study becomes one; names of files in it are then absolute."""
+        """The file that `weft` reads. A map of the study is written to one, with absolute names of files."""
         if not self.study.inline:
             return str(self.study.base_path)
         text = nodes.flow(absolute(self.study.base, self.study.folder.resolve())) + "\n"
@@ -73,12 +73,12 @@ class Sweep:
         words = [self.program.path, command, self.experiment()]
         for path, data in case.settings:
             if path.split(".")[0] == "accounting":
-                continue  # no run needs it, and cases that differ in it share one
+                continue  # no run needs it, and cases that differ only in it share one run
             words += ["--set", f"{path}={nodes.flow(data)}"]
         return words
 
     def prepare(self, jobs):
-        """Machines, what is held equal, and constraints that are known before a run."""
+        """Checks machines, figures that are held equal, and constraints that are known before a run."""
         self.records.make_folder()
         study = self.study
         needs = study.needs_machines()
@@ -87,7 +87,7 @@ class Sweep:
         for case in study.cases:
             self.figures[case.number] = machines.get(case.number, {})
             if needs and not self.figures[case.number]:
-                continue  # weft refuses its machine: its run will say why
+                continue  # weft refuses its machine: its run will report the error
             values = self.known_before(case)
             broken = next((constraint for constraint in early if not constraint.value(values)), None)
             if broken:
@@ -127,8 +127,8 @@ class Sweep:
                 for identity, all_cases in cases.items() for case in all_cases if found[identity] is not None}
 
     def run(self, jobs, numbers=None, fresh=False):
-        """Runs what has no record yet, `jobs` at a time. Of a search the ideal network ranks the cases first; certain
-        `numbers` are only ranked."""
+        """Runs the cases without a record, `jobs` at a time. In a search the ideal network ranks the cases first; if
+        `numbers` are given, only these are ranked."""
         if self.ideal is None:
             self.runs.run(jobs, numbers, fresh)
             return
@@ -138,19 +138,19 @@ class Sweep:
             self.runs.run(jobs, self.best_on_ideal_network(), fresh)
 
     def best_on_ideal_network(self):
-        """Numbers of the cases to run packet by packet: the best ones, as many different ones as requested."""
+        """Numbers of the cases to run packet by packet: the best ones, as many different runs as requested."""
         chosen = {}
         for _, number in search.ranking(self.ideal_rows(), self.study.search.expression):
             chosen.setdefault(self.identities[number], number)
         return set(list(chosen.values())[:self.study.search.simulated])
 
     def result(self, rows):
-        """Of a search, None otherwise."""
+        """The result of a search, otherwise None."""
         return search.Result(self.study.search.expression, self.ideal_rows(), rows) if self.study.search else None
 
     def rows(self):
-        """What there is to tell about each case, in order. Of a search, cases that the ideal network has ranked behind
-        those that packets decide among are `ranked`."""
+        """The outcome of each case, in order. In a search, cases that the ideal network has ranked behind those among
+        which packets decide are `ranked`."""
         if self.ideal is None:
             return [self.row(case, self.runs) for case in self.study.cases]
         ideal, chosen = self.ideal_rows(), self.best_on_ideal_network()
@@ -164,7 +164,7 @@ class Sweep:
         return rows
 
     def row_of(self, number):
-        """Of a case that was run alone: of a search on the ideal network."""
+        """The outcome of a case that was run alone; in a search, on the ideal network."""
         return self.row(self.study.cases[number], self.ideal or self.runs)
 
     def ideal_rows(self):
@@ -173,7 +173,7 @@ class Sweep:
         return self.ranked
 
     def row(self, case, runs):
-        """With the record that `runs` have of it, None for none."""
+        """The outcome from the record in `runs`; `runs` may be None."""
         study = self.study
         broken = self.broken.get(case.number, "")
         record = None if broken or runs is None else self.records.find(runs.identities[case.number])
@@ -196,13 +196,14 @@ class Sweep:
         return row
 
     def empty_outputs(self, rows):
-        """Reductions that no run has numbers for: a misspelt column, or one that these runs do not have."""
+        """Reductions for which no run has numbers: a misspelt column, or one that these runs do not have."""
         records = [row["record"] for row in rows if row["record"]]
         return [output.text for output in self.study.outputs.values() if output.reduction and records and
                 all(output.value(record) is None for record in records)]
 
     def front(self, rows):
-        """Which rows are on the Pareto front of the objective, among those that are compared with each other."""
+        """For each row, True if it is on the Pareto front of the objective, among the rows that are compared with each
+        other."""
         groups = {}
         for i, row in enumerate(rows):
             groups.setdefault(tuple(row["values"].get(name) for name in self.study.within), []).append(i)
@@ -214,8 +215,8 @@ class Sweep:
 
 
 def absolute(data, folder):
-    """The same with names of files that exist in the folder made absolute; those without a dot or a slash may be names
-    of something else."""
+    """The same with absolute names for files that exist in the folder; names without a dot or a slash may be other
+    names."""
     if isinstance(data, dict):
         return {key: absolute(value, folder) for key, value in data.items()}
     if isinstance(data, list):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The HDF5 file of a study: /cases has a row per case, /timing what was measured, /runs links to the results."""
+"""The HDF5 file of a study: /cases has a row per case, /timing the measured times, /runs links to the results."""
 
 import os
 
@@ -37,7 +37,7 @@ def column(group, name, values, unit, description, key=None):
 
 
 def numbers(values):
-    """Whole numbers if all of them are there and whole, else floating point with not-a-number for the others."""
+    """Whole numbers if all values exist and are whole, otherwise floating point with not-a-number for missing ones."""
     if all(isinstance(value, (int, bool)) and abs(value) < 2**63 for value in values):
         return numpy.array(values, numpy.int64)
     return numpy.array([numpy.nan if value is None else value for value in values], numpy.float64)
@@ -80,7 +80,7 @@ def write_cases(file, sweep, rows):
 
 
 def write_search(cases, result, search, count):
-    """What a search has found, for each case."""
+    """The result of a search for each case."""
     if result is None:
         return
     for name, values, description in (
@@ -93,7 +93,7 @@ def write_search(cases, result, search, count):
 
 
 def unit_of(output, rows):
-    """A reduction has the unit of its column, which is in a results file."""
+    """A reduction has the unit of its column, from a results file."""
     if not output.reduction:
         return output.unit
     units = [row["record"]["reductions"][output.text]["unit"] for row in rows if row["record"]]
@@ -108,7 +108,7 @@ def link_of(sweep, case):
 
 
 def write_table(sweep, rows):
-    """The file, as a whole or not at all."""
+    """Writes the whole file or nothing."""
     study, path = sweep.study, sweep.output
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:

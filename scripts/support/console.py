@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What commands say, and how they end."""
+"""Messages and exit codes of commands."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def natural(text):
-    """A number of 1 or more, for options."""
+    """A number of 1 or more, as a type of options."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found '{text}'; expected a whole number of 1 or more")
     return int(text)

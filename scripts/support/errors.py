@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What ends a command early: a wrong input (exit code 2), an environment that fails (3), a signal (130)."""
+"""Causes that end a command early: a wrong input (exit code 2), an environment that fails (3), a signal (130)."""
 
 import difflib
 
 
 class StudyError(Exception):
-    """The input is wrong. The message says where, what was found and what would be right."""
+    """The input is wrong. The message has the place, the value found, and the correct form."""
 
 
 class EnvironmentFailure(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""YAML with the places of its values. Scalars stay texts, as weft reads them, so that nothing is rounded."""
+"""YAML with the places of its values. Scalars remain texts, as weft reads them, so that nothing is rounded."""
 
 import pathlib
 
@@ -10,7 +10,7 @@ from .quantities import canonical
 
 
 class Item:
-    """A node of a file: where it stands, and what it holds. Errors name the file and the line."""
+    """A node of a file: its place, and its content. Errors name the file and the line."""
 
     def __init__(self, node, file):
         self.node, self.file = node, file

@@ -41,7 +41,7 @@ def parse_number(text):
 
 
 def canonical(text):
-    """The same text for the same quantity: `1 MiB` and `1024 KiB` are `1048576 B`. Other texts stay."""
+    """The same text for the same quantity: `1 MiB` and `1024 KiB` are `1048576 B`. Other texts are unchanged."""
     quantity = parse_quantity(text)
     return f"{quantity[0]} {BASES[quantity[1]]}" if quantity else text
 
@@ -71,7 +71,7 @@ def with_prefix(value, unit):
 
 
 def readable(value, unit):
-    """A number of a column as people write it."""
+    """A readable number of a column."""
     if unit in ("J", "W", "g"):
         return with_prefix(value, unit)
     if unit == "$":

@@ -43,7 +43,7 @@ def facts_of_file(facts, name):
 
 
 def compare(runs):
-    """The whole comparison as JSON can hold it."""
+    """The whole comparison as data for JSON."""
     names = short_names([run.path for run in runs])
     facts = [Facts(run) for run in runs]
     return {"runs": [facts_of_file(one, name) for one, name in zip(facts, names)],

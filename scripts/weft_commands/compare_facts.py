@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one run has to say in a comparison: sums that do not grow with the tables that they are made from."""
+"""The facts of one run for a comparison: sums that do not grow with their tables."""
 
 import re
 from functools import cached_property, lru_cache
@@ -16,7 +16,7 @@ PARTS_TABLES = ["ranks", "collectives", "messages"]
 
 @lru_cache(maxsize=100000)
 def without_numbers(label):
-    """Operators of layers and steps come together: "layer 3 forward" is "layer # forward"."""
+    """Operators of all layers and steps are combined: "layer 3 forward" is "layer # forward"."""
     return re.sub(r"\d+", "#", label)
 
 
@@ -37,7 +37,7 @@ class Facts:
 
     @cached_property
     def jobs(self):
-        """{name: {column: value}}; a name that comes twice gets its number."""
+        """{name: {column: value}}; a repeated name gets its number."""
         table = self.run.table("jobs")
         found = {}
         for row in zip(*(values.tolist() for values in table.values())):
@@ -78,7 +78,7 @@ class Facts:
 
     @cached_property
     def groups(self):
-        """{collective: its group, such as "tensor"}, as far as its operations have one."""
+        """{collective: its group, such as "tensor"}, if its operations have one."""
         found = {}
         if self.run.has("operations", "collective", "group"):
             for block in self.run.blocks("operations", ["collective", "group"]):
@@ -97,7 +97,7 @@ class Facts:
 
     @cached_property
     def calls(self):
-        """{(job, label, how many of that name stand before it): time} of single calls."""
+        """{(job, label, number of earlier calls with that name): time} of single calls."""
         found, seen = {}, {}
         if self.run.has("collectives", "job", "label", "time"):
             for block in self.run.blocks("collectives", ["job", "label", "time"]):
@@ -137,8 +137,8 @@ class Facts:
     def links(self):
         """{name: {rate, bytes, busy, waiting}} of directions of links.
 
-        `waiting` is what all packets together waited in front of the link: bytes in its queue, averaged over the time,
-        are bytes times the time that each of them waits there (Little 1961), and so many packets are these bytes."""
+        `waiting` is the total time that all packets waited in front of the link: the time average of bytes in its queue
+        gives bytes times the time that each of them waits there (Little 1961), which are converted to packets."""
         wanted = ["from_name", "to_name", "from_port", "rate", "bytes", "busy", "packets", "mean_queue"]
         if not self.run.has("links", *wanted):
             return {}
@@ -166,7 +166,7 @@ class Facts:
         return found
 
     def parts_of_job(self, name):
-        """{part: average of the ranks of a job}, which add up to its time; {} if the file has none, or says by -1 that
+        """{part: average of the ranks of a job}, which add up to its time; {} if the file has none, or has -1 because
         they do not fit into 63 bits."""
         job = self.jobs[name]
         names = self.run.parts("jobs")
@@ -183,7 +183,7 @@ class Facts:
 
     @cached_property
     def counts(self):
-        """{what: (number, unit)} of facts that are not times."""
+        """{name: (number, unit)} of facts that are not times."""
         found = {"messages": (sum(job.get("messages", 0) for job in self.jobs.values()), "1"),
                  "bytes sent": (sum(job.get("bytes", 0) for job in self.jobs.values()), "B")}
         for table, column, what in (("links", "dropped", "packets dropped"), ("links", "lost", "packets lost"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs between the inputs of two runs."""
+"""Differences between the inputs of two runs."""
 
 from weft_results import ResultsError
 
@@ -24,7 +24,7 @@ def flattened(value, prefix=""):
 
 
 def places(items):
-    """Entries of a list are known by their names if all have one of their own, else by their numbers."""
+    """Entries of a list are identified by their names if all are different, otherwise by their numbers."""
     names = [str(item["name"]) if isinstance(item, dict) and "name" in item else None for item in items]
     return names if None not in names and len(set(names)) == len(names) else range(len(items))
 
@@ -41,14 +41,14 @@ def experiment_keys(run):
 
 
 def model_keys(run):
-    """What was simulated, also as far as it comes from files that the experiment names."""
+    """Facts of the model, including those from files that the experiment names."""
     model = {f"model: {name}": str(value) for name, value in run.attributes_of("manifest/model").items()}
     version = run.attributes_of("manifest").get("version")
     return model | ({"version of weft": str(version)} if version else {})
 
 
 def differing(first, second):
-    """[{key, first, second}] in the order of the first, and then the other keys of the second."""
+    """[{key, first, second}] in the order of the first run, followed by the other keys of the second."""
     keys = [key for key in dict.fromkeys([*first, *second]) if key not in LEFT_OUT]
     keys.sort(key=lambda key: key.startswith(LAST))
     return [{"key": key, "first": first.get(key, ABSENT), "second": second.get(key, ABSENT)}
@@ -56,7 +56,7 @@ def differing(first, second):
 
 
 def input_differences(first, second):
-    """(differences, notes). Facts of the model are shown only where no key of the experiment says the same."""
+    """(differences, notes). Facts of the model are shown only if no key of the experiment shows the same."""
     notes = []
     try:
         found = differing(experiment_keys(first), experiment_keys(second))

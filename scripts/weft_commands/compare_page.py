@@ -5,7 +5,7 @@ from html import escape
 
 from weft_commands.compare_text import cells, headings, sections
 
-SHOWN, MOST = 10, 100  # rows of a table at first, and at all
+SHOWN, MOST = 10, 100  # rows of a table shown at first, and in all
 BAR_WIDTH, BAR_HEIGHT = 160, 14
 
 STYLE = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A comparison as text, and the tables that the page has, too."""
+"""A comparison as text, and its tables, which the page also has."""
 
 from weft_commands.quantities import change_text, percent_text, quantity_text, rounded
 
@@ -26,7 +26,7 @@ EXPOSED = ("exposed", lambda row: first_and_second(row["exposed"], "ps"))
 
 
 def sections(found):
-    """[(title, what it is, rows, further columns)] of the tables of numbers."""
+    """[(title, description, rows, further columns)] of the tables of numbers."""
     yield "Times", "largest change first", found["outcome"], []
     if found["shares"]:
         job = found["headline"]["job"]

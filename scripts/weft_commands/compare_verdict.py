@@ -10,7 +10,7 @@ NO_INFLUENCE = ("output.", "simulation.partition")
 
 
 def sentences(found, computed):
-    """`computed` is by how much longer each rank computes, None if ranks are not compared."""
+    """`computed` is the additional compute time of each rank, None if ranks are not compared."""
     candidates = [verdict(found), shares(found), inputs(found), stragglers(found, computed), collective(found),
                   link(found), operator(found)]
     return [sentence for sentence in candidates if sentence]
@@ -29,7 +29,7 @@ def verdict(found):
 
 
 def shares(found):
-    """What the change of the headline consists of, largest first."""
+    """The parts of the change in the headline, largest first."""
     rows = [row for row in found["shares"] if row["change"]]
     total = sum(row["change"] for row in rows)
     if not rows or not total or not found["headline"]["change"]:

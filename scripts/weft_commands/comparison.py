@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two runs beside each other: what changed, the largest change first, and what accounts for it."""
+"""Comparison of two runs: changes, the largest first, and their causes."""
 
 import os
 
@@ -7,12 +7,12 @@ from weft_commands.compare_facts import MAX_MESSAGES, part_name
 from weft_commands.compare_inputs import input_differences
 from weft_commands.compare_verdict import sentences
 
-# Of a job, averages of its ranks, which add up to its time.
+# Parts of a job, averages of its ranks, which add up to its time.
 SHARES_OF_JOB = {"compute": "compute", "exposed": "exposed communication", "idle": "idle time"}
 
 
 def change(what, first, second, unit="ps", **more):
-    """One row. `percent` is None where it would be a division by nothing; what is absent is None."""
+    """One row. `percent` is None if the divisor would be zero; absent values are None."""
     known = first is not None and second is not None
     difference = second - first if known else None
     percent = 100 * difference / first if known and first else 0.0 if known and not difference else None
@@ -21,14 +21,14 @@ def change(what, first, second, unit="ps", **more):
 
 
 def size_of(row):
-    """What rows are ranked by. What only one run has counts with all of it."""
+    """The key by which rows are ranked. A value that only one run has counts as its whole change."""
     if row["change"] is not None:
         return abs(row["change"])
     return abs(next((value for value in (row["first"], row["second"]) if value is not None), 0))
 
 
 def ranked(rows):
-    """The largest change first, without what did not change."""
+    """The largest change first, without unchanged rows."""
     return sorted((row for row in rows if size_of(row)), key=lambda row: (-size_of(row), row["what"]))
 
 
@@ -79,7 +79,7 @@ class Comparison:
         return f"{text} of job {job}" if self.several_jobs and job else text
 
     def headline(self):
-        """The step time that changed most, of a job that no other waits for; or the simulated time."""
+        """The step time that changed most, without background jobs; otherwise the simulated time."""
         rows = [change(self.of_job("step time", name), self.first.jobs[name]["step_time"],
                        self.second.jobs[name]["step_time"], job=name)
                 for name in self.common_jobs() if not self.first.jobs[name].get("background")]
@@ -98,7 +98,7 @@ class Comparison:
         return ranked(rows)
 
     def job_shares(self, name):
-        """What the change of a job's time is made of: its parts if the files have them."""
+        """The parts of the change of a job's time, if the files have them."""
         if name is None:
             return []
         both, meanings = (self.first, self.second), self.meanings("jobs")
@@ -109,7 +109,7 @@ class Comparison:
                        for what in joined(*sides)])  # fmt: skip
 
     def meanings(self, table):
-        """{part: what it is}, as the files say."""
+        """{part: description}, from the files."""
         found = {}
         for facts in (self.second, self.first):
             texts = facts.run.descriptions(table) if table in facts.run else {}
@@ -151,7 +151,7 @@ class Comparison:
         return ranked(rows)
 
     def operators(self):
-        """Per rank: time of compute, and time of communication that compute does not hide."""
+        """Per rank: compute time, and exposed communication."""
         one, other = self.first.operators, self.second.operators
         rows = []
         for key in joined(one, other):
@@ -178,7 +178,7 @@ class Comparison:
         return ranked(rows)
 
     def links(self):
-        """By the time that packets spent at a link: waiting, and being sent."""
+        """Links by the time that packets spent there: waiting, and in transmission."""
         one, other = self.first.links, self.second.links
         rows, only = [], 0
         for name in joined(one, other):
@@ -199,7 +199,7 @@ class Comparison:
         return [row for row in rows if size_of(row)]
 
     def computed_longer(self):
-        """By how much each rank computes longer; None if single ranks cannot be compared."""
+        """Additional compute time of each rank; None if single ranks cannot be compared."""
         tables = self.first.rank_table, self.second.rank_table
         if not self.same_ranks or list(self.first.jobs) != list(self.second.jobs) or None in tables:
             return None
@@ -208,7 +208,7 @@ class Comparison:
         return (tables[1]["compute"] - tables[0]["compute"]).tolist()
 
     def result(self):
-        """All of it, as JSON can hold it."""
+        """The whole comparison as data for JSON."""
         headline = self.headline()
         found = {
             "first": self.names[0],
@@ -230,6 +230,6 @@ class Comparison:
 
 
 def short_names(paths):
-    """Names of files, or whole paths where they alone tell them apart."""
+    """Names of files, or whole paths if the names are equal."""
     names = [os.path.basename(path) for path in paths]
     return names if len(set(names)) == len(set(paths)) else list(paths)

@@ -50,7 +50,7 @@ def jobs(run):
 
 
 def path(run):
-    """The critical path as JSON can hold it, or why there is none."""
+    """The critical path as data for JSON, or the reason why there is none."""
     reason = critical_path.missing(run)
     if reason is not None:
         return {"missing": f"the critical path {reason}"}
@@ -61,7 +61,7 @@ def path(run):
 
 
 def slacks(run):
-    """Slack of the ranks' compute and of communication as JSON can hold it, or why there is none."""
+    """Slack of the ranks' compute and of communication as data for JSON, or the reason why there is none."""
     reason = slack.missing(run)
     if reason is not None:
         return {"missing": f"slack {reason}"}

@@ -7,7 +7,7 @@ MAX_COLLECTIVES = 3
 
 
 def named_job(name):
-    """A single job without a name of its own is called "job" in results."""
+    """A single job without a name is called "job" in results."""
     return "the job" if name in ("", "job") else f"job {name}"
 
 
@@ -44,7 +44,7 @@ def waits_of_collectives(run):
 
 def delaying_links(run):
     """[{link, from, to, time, first, last, waiting, ahead, collectives}], the largest time first; [] if nothing waited
-    or the file does not say."""
+    or the file does not have this data."""
     if run.rows("link_waits") == 0:
         return []
     waits, names = run.table("link_waits"), job_names(run)

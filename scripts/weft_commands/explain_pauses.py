@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stops by flow control followed back to what caused them: a switch stops the links that fill it, with pause frames or
-by giving no credits; their senders fill up and stop others. What is found is a tree of stopped links for each link at
-which such a chain begins (its root), with the ranks that sent there, and the ranks whose messages to other hosts were
-held up."""
+"""Stops by flow control and their causes: a switch stops the links that fill it, with pause frames or by withholding
+credits; their senders fill up and stop others. The result is a tree of stopped links for each link at which such a
+chain begins (its root), with the ranks that sent there, and the ranks whose messages to other hosts were delayed."""
 
 import numpy as np
 
@@ -10,7 +9,8 @@ MAX_PAIRS = 3
 
 
 def stopped_links(run):
-    """{link: {cause: [ps, stops, first, last]}} over all classes; {} if nothing was paused or the file does not say."""
+    """{link: {cause: [ps, stops, first, last]}} over all classes; {} if nothing was paused or the file does not have
+    this data."""
     if run.rows("link_pauses") == 0:
         return {}
     rows = run.table("link_pauses")
@@ -25,9 +25,9 @@ def stopped_links(run):
 
 
 def root_of(link, stopped):
-    """Follows the cause of most stops, as long as that link was itself stopped for at least a tenth of the time for which
-    it is to blame: then it could not send as it would, and what stopped it is to blame. A link that was stopped less
-    has more to send than it can. In a cycle of waiting links: the one with the largest number."""
+    """Follows the cause of most stops while that link was itself stopped for at least a tenth of the time that it caused:
+    then flow control limited it, and the cause is the link that stopped it. A link that was stopped less has more to send
+    than it can. In a cycle of waiting links: the one with the largest number."""
     chain = [link]
     while chain[-1] in stopped:
         cause, (blamed, *_) = max(stopped[chain[-1]].items(), key=lambda item: (item[1][0], -item[0]))
@@ -40,7 +40,7 @@ def root_of(link, stopped):
 
 
 def held_up(run):
-    """{(source rank, destination rank): ps that flow control held their messages}, and {the same: bytes}."""
+    """{(source rank, destination rank): ps for which flow control held their messages}, and {the same: bytes}."""
     times, sizes = {}, {}
     if not run.has("messages", "source", "destination", "paused", "bytes"):
         return times, sizes
@@ -61,7 +61,7 @@ def largest(pairs, value):
 
 
 class Machine:
-    """Which rank is where, and how links are called."""
+    """Hosts of ranks, and names of links."""
 
     def __init__(self, run):
         links = run.table("links", ["from", "to", "from_name", "to_name"])
@@ -91,9 +91,9 @@ def tree(machine, root, members, stopped, times, sizes):
 
 def pause_trees(run):
     """[{link, from, to, time, first, last, links, senders, victims}], a tree for each root, the largest time first. Times
-    in ps: of `links`, how long they were stopped; of `victims`, how long messages were held up that leave hosts whose link
-    the tree stopped, and do not go where its root ends. `senders`: to the host where the root ends; none if it is a
-    switch, and then nobody can be told to be a victim either."""
+    in ps: of `links`, the time for which they were stopped; of `victims`, the time for which messages were held that leave
+    hosts whose link the tree stopped, and that do not go to the host where its root ends. `senders`: to the host where the
+    root ends; none if it is a switch, and then victims cannot be identified either."""
     stopped = stopped_links(run)
     if not stopped:
         return []

@@ -51,7 +51,7 @@ def inputs(options):
 
 
 def folders(options):
-    """Where files are written."""
+    """The folders in which files are written."""
     of_trace = [os.path.dirname(options.trace) or "."] if options.trace else []
     return of_trace + ([options.csv] if options.csv else [])
 
@@ -73,7 +73,7 @@ def warn(text):
 
 
 def advise(run):
-    """What the trace lacks, and how to get it."""
+    """Missing parts of the trace, and the way to get them."""
     for table, what, key in (("operations", "ranks", "output.operations: true"),
                              ("links_series", "links", "output.sampling: 10 us")):
         if table not in run:

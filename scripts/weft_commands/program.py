@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What commands share: how they read their words, how they end, and how they write files."""
+"""Shared code of commands: reading of arguments, exit codes, and writing of files."""
 
 import argparse
 import contextlib
@@ -13,12 +13,12 @@ import sys
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
 INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
-# If a pipe has no reader any more, its output is not needed: as for `cat`, this is no error.
+# If the reader of a pipe has ended, the output is not needed: as for `cat`, this is no error.
 EXIT_PIPE = 128 + signal.SIGPIPE
 
 
 class CommandError(Exception):
-    """What is wrong with the words of the command, in one line."""
+    """An error in the arguments of the command, in one line."""
 
 
 class OutputError(Exception):
@@ -29,7 +29,7 @@ class OutputError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with exit code 2."""
+    """Reports an error in one line, with exit code 2."""
 
     def error(self, message):
         print(f"{self.prog}: {message} (`{self.prog} --help` says more)", file=sys.stderr)
@@ -37,14 +37,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def number_of_rows(text):
-    """Of an option such as --top."""
+    """The value of an option such as --top."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows from 1")
     return int(text)
 
 
 def call(name, work):
-    """`work()` as the command `weft NAME`: its exit code, with errors as one line on standard error."""
+    """Runs `work()` as the command `weft NAME`. Returns its exit code; errors are one line on standard error."""
     from weft_results import ResultsError  # noqa: PLC0415  (what it needs may be missing: see load)
 
     def complain(error, code):
@@ -76,8 +76,8 @@ def raise_interrupt(*_):
 
 
 def interrupt(*_):
-    """What is cleaned up after it is not interrupted again. What is raised while a library calls back is lost without a
-    trace: it is raised again each second until it has come through."""
+    """Cleaning up after an interrupt is not interrupted again. An exception that is raised during a callback of a
+    library is lost: it is raised again each second until it arrives."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, raise_interrupt)
@@ -86,7 +86,7 @@ def interrupt(*_):
 
 
 def tell_lost(lost):
-    """For exceptions that cannot be caught: an interrupt is raised again."""
+    """For exceptions that cannot be caught; an interrupt is raised again."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
 
@@ -128,7 +128,8 @@ def run_command(name, words):
     module = load(name)
     options = module.parse(words)
     sys.stdout.flush()
-    # The child handles them when it is ready, and this process takes them one by one: none can come too early or late.
+    # The child handles them when it is ready, and this process takes them one by one: none can arrive too early or too
+    # late.
     signal.pthread_sigmask(signal.SIG_BLOCK, [*INTERRUPTS, signal.SIGCHLD])
     child = os.fork()
     if child == 0:
@@ -141,7 +142,7 @@ def run_command(name, words):
 
 
 def wait_for(child):
-    """How the child ended. Interrupts, which are blocked here, are handed on to it."""
+    """The wait status of the child. Interrupts, which are blocked here, are passed on to it."""
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -160,7 +161,7 @@ def explain_crash(name, paths, number):
     return EXIT_ENVIRONMENT
 
 
-# Files. They are written beside their place under another name, and renamed when they are whole.
+# Files. They are written beside their place under another name, and renamed when they are complete.
 
 
 def draft_name(path, process):
@@ -169,7 +170,7 @@ def draft_name(path, process):
 
 
 def remove_drafts(folders, process):
-    """What a process that crashed was writing."""
+    """Removes incomplete files of a crashed process."""
     for folder in folders:
         for path in pathlib.Path(folder).glob(f".*.{process}.partial"):
             with contextlib.suppress(OSError):
@@ -178,7 +179,7 @@ def remove_drafts(folders, process):
 
 @contextlib.contextmanager
 def new_file(path):
-    """A binary file that becomes `path` if all goes well, and vanishes if not."""
+    """A binary file that becomes `path` on success, and is removed otherwise."""
     path = os.fspath(path)
     draft = draft_name(path, os.getpid())
     if os.path.isdir(path):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers as people read them. Four digits: enough to tell two runs apart, few enough for a line."""
+"""Readable numbers. Four digits: enough to distinguish two runs, few enough for a line."""
 
 TIMES = [(10**12, "s"), (10**9, "ms"), (10**6, "us"), (10**3, "ns"), (1, "ps")]
 SIZES = [(10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"), (1, "B")]
 
 
 def rounded(value):
-    """Four digits, never with an exponent below a million."""
+    """Four digits, without an exponent below a million."""
     text = f"{value:.4g}"
     return f"{value:.0f}" if "e" in text and abs(value) < 10**9 and abs(value) >= 1 else text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Operations rank by rank, on tracks where none overlaps another, and how much of them compute does not hide."""
+"""Operations rank by rank, on tracks without overlaps, and their exposed time."""
 
 import heapq
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def rank_by_rank(run, columns=None):
-    """(rank, its rows of /operations). They stand rank by rank in the file: no more than one rank is in memory."""
+    """(rank, its rows of /operations). The file has them rank by rank: at most one rank is in memory."""
     rank, waiting = None, []
     for block in run.blocks("operations", columns):
         ranks = block["rank"]
@@ -46,7 +46,7 @@ class Lanes:
 
 
 def lanes_of(starts, ends):
-    """For each of the slices, in any order, the track that it goes to."""
+    """The track of each of the slices, which may be in any order."""
     lanes, found = Lanes(), [0] * len(starts)
     for i in sorted(range(len(starts)), key=lambda i: (starts[i], ends[i], i)):
         found[i] = lanes.place(starts[i], ends[i])
@@ -63,7 +63,7 @@ def union(starts, ends):
 
 
 def covered_until(times, starts, ends):
-    """How much of the time from the beginning until each of `times` the intervals of a union cover."""
+    """The time that the intervals of a union cover from the beginning until each of `times`."""
     before = np.concatenate(([0], np.cumsum(ends - starts)))
     index = np.searchsorted(starts, times, side="right")
     last = np.maximum(index - 1, 0)
@@ -72,7 +72,7 @@ def covered_until(times, starts, ends):
 
 
 def exposed_times(starts, ends, is_compute):
-    """Of each operation, the time in which no compute operation of the rank runs; 0 of those of compute."""
+    """For each operation, the time in which no compute operation of the rank runs; 0 for compute operations."""
     if not is_compute.any():
         return ends - starts
     busy = union(starts[is_compute], ends[is_compute])
@@ -81,13 +81,13 @@ def exposed_times(starts, ends, is_compute):
 
 
 class Exposure:
-    """How much of each collective compute does not hide: at the rank where most of it is exposed."""
+    """The exposed time of each collective, at the rank where it is largest."""
 
     def __init__(self):
         self.most = {}
 
     def add(self, rows):
-        """Takes the operations of one rank; gives the exposed time of each."""
+        """Takes the operations of one rank; returns the exposed time of each."""
         exposed = exposed_times(rows["start"], rows["end"], rows["kind"] == 0).tolist()
         for collective, time in zip(rows["collective"].tolist(), exposed):
             if collective >= 0:

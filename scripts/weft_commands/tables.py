@@ -20,11 +20,11 @@ def parse_rows(text):
 
 
 def chosen_tables(run, names):
-    """Without names, all but facts of the very run, such as its wall time."""
+    """Without names, all tables except facts of the particular run, such as its wall time."""
     if names is None:
         return [table for table in run.tables if not table.startswith("manifest/")]
     for name in names:
-        run.columns(name)  # complains if there is no such table
+        run.columns(name)  # raises an error if there is no such table
     return list(dict.fromkeys(names))
 
 
@@ -59,7 +59,7 @@ def write_table(run, table, columns, rows, file):
 
 
 def write_tables(run, folder, tables, columns, rows):
-    """A file for each table in the folder; "-" is standard output, for one table. Gives {path: rows}."""
+    """A file for each table in the folder; "-" is standard output, for one table. Returns {path: rows}."""
     chosen = chosen_columns(run, chosen_tables(run, tables), columns)
     if folder == "-":
         if len(chosen) != 1:

@@ -2,9 +2,8 @@
 """A run as a trace that Perfetto and chrome://tracing show: operations of ranks and collectives as slices, links as
 counters. The format is the Trace Event Format of Chrome, as a JSON object.
 
-Times of events are whole nanoseconds, given in microseconds as the format wants it. Programs that show a trace count
-in nanoseconds, too: slices that touch in picoseconds still touch there, and never overlap. The picoseconds are in
-`args`."""
+Times of events are whole nanoseconds, given in microseconds as the format wants it. Programs that show a trace also use
+nanoseconds: slices that touch in picoseconds still touch there, and never overlap. The picoseconds are in `args`."""
 
 import json
 import math
@@ -40,14 +39,14 @@ class Packer:
 
 
 class Trace:
-    """Writes events one by one. Everything is a line of its own."""
+    """Writes events one by one, each on its own line."""
 
     def __init__(self, file):
         self.file, self.lines, self.texts, self.tracks, self.begun = file, [], {}, {}, False
         self.events = 0
 
     def text(self, value):
-        """As JSON. Labels come again and again."""
+        """A text as JSON. Labels repeat often."""
         if value not in self.texts:
             if len(self.texts) > 100000:
                 self.texts.clear()
@@ -81,7 +80,7 @@ class Trace:
                    f'"args": {{"{key}": {json.dumps(value)}}}}}')
 
     def track(self, process, name):
-        """The number of a track, which is made if need be. Tracks stand in the order in which they were made."""
+        """The number of a track, which is created if necessary. Tracks are in the order in which they were created."""
         key = process, name
         if key not in self.tracks:
             number = len(self.tracks) + 1
@@ -103,7 +102,7 @@ class Trace:
 
 
 class Jobs:
-    """Which process of the trace a rank is in, and a collective."""
+    """The process of the trace for a rank, and for a collective."""
 
     def __init__(self, run):
         self.names = {}
@@ -130,7 +129,7 @@ class Jobs:
 
 
 def as_json(value):
-    """JSON has no word for what is no number."""
+    """JSON has no notation for not-a-number."""
     return "null" if isinstance(value, float) and not math.isfinite(value) else json.dumps(value)
 
 
@@ -147,7 +146,7 @@ def kind_name(kind, names):
 
 
 def track_names(rank, rows):
-    """Of each operation: by its stream if the file has that, else by its kind."""
+    """The track of each operation: by its stream if the file has it, otherwise by its kind."""
     by_kind = [kind_name(kind, TRACKS) for kind in rows["kind"].tolist()]
     streams = rows["stream"].tolist() if "stream" in rows else ["none"] * len(by_kind)
     return [f"rank {rank}, {kind if stream in ('none', '') else stream_name(stream)}"
@@ -159,7 +158,7 @@ def stream_name(stream):
 
 
 def write_operations(run, trace, jobs):
-    """All operations. Gives the Exposure of the collectives."""
+    """Writes all operations. Returns the Exposure of the collectives."""
     exposure = Exposure()
     if not run.has("operations", *KNOWN):
         return exposure
@@ -191,7 +190,7 @@ def write_rank(trace, process, rank, rows, exposure):
 
 
 def collective_lanes(run):
-    """{id: track} of the calls that ended, none of which overlaps another of its job there."""
+    """{id: track} of the calls that ended; on a track no call of a job overlaps another."""
     calls = run.table("collectives", ["id", "job", "start", "end"])
     found = {}
     for job in sorted(set(calls["job"].tolist())):
@@ -202,7 +201,7 @@ def collective_lanes(run):
 
 
 def write_collectives(run, trace, jobs, exposure):
-    """All calls, of each job in a process of their own; without those that no rank finished."""
+    """Writes all calls, with one process per job; without calls that no rank finished."""
     if not run.has("collectives", "id", "job", "kind", "label", "start", "end"):
         return
     lanes = collective_lanes(run)
@@ -219,7 +218,7 @@ def write_collectives(run, trace, jobs, exposure):
 
 
 def facts_of(run):
-    """What is the same for every run of the experiment."""
+    """Attributes that are the same for every run of the experiment."""
     names = ["fingerprint", "simulated_time"]
     facts = {name: run.attributes[name] for name in names if name in run.attributes}
     manifest = run.attributes_of("manifest")
@@ -228,7 +227,7 @@ def facts_of(run):
 
 
 def write_trace(run, file, links):
-    """The whole trace of the run as JSON. Gives the number of events."""
+    """Writes the whole trace of the run as JSON. Returns the number of events."""
     trace, jobs = Trace(file), Jobs(run)
     trace.begin(facts_of(run))
     exposure = write_operations(run, trace, jobs)

@@ -15,8 +15,8 @@ def busiest(run, count):
 
 
 class Counters:
-    """The two counters of one link. A counter keeps its value until its next event: what the file leaves out, because
-    nothing happened, is a zero at its beginning."""
+    """The two counters of one link. A counter keeps its value until its next event: an interval that the file leaves
+    out because nothing happened is a zero at its beginning."""
 
     def __init__(self, trace, process, name, interval, end):
         self.trace, self.process, self.interval, self.end = trace, process, interval, end
@@ -31,7 +31,7 @@ class Counters:
         self.next = number + 1
 
     def pause(self):
-        """From `next` on, there is nothing."""
+        """From `next` on, the counters are zero."""
         self.trace.counter(self.process, self.utilization, min(self.next * self.interval, self.end), 0)
         if self.next * self.interval < self.end:
             self.trace.counter(self.process, self.queue, min((self.next + 1) * self.interval, self.end), 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a file can be an HDF5 file at all, and a whole one. The HDF5 library may end the process on a damaged file
-instead of raising an exception: what can be seen from the first bytes is seen before it gets the file.
+"""Checks whether a file can be a complete HDF5 file. The HDF5 library may end the process on a damaged file instead of
+raising an exception: the first bytes are checked before the library gets the file.
 
 The superblock is as in the HDF5 File Format Specification 3.0, section II.A."""
 
@@ -13,7 +13,7 @@ from weft_results.errors import ResultsError
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 UNDEFINED = (1 << 64) - 1
-# By version of the superblock: where the sizes of addresses and lengths stand, the base address, and the end of file.
+# By version of the superblock: positions of the sizes of addresses and lengths, the base address, and the end of file.
 LAYOUTS = {0: (13, 14, 24, 40), 1: (13, 14, 28, 44), 2: (9, 10, 12, 28), 3: (9, 10, 12, 28)}
 
 
@@ -36,7 +36,7 @@ def first_bytes(path):
 
 
 def check_superblock(path, size, start):
-    """ResultsError unless the file begins as a whole HDF5 file does."""
+    """ResultsError unless the file begins like a complete HDF5 file."""
     if size == 0:
         raise ResultsError(path, "it is empty; a result file of `weft run` was expected")
     if not start.startswith(SIGNATURE):

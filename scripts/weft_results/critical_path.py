@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The critical path of a packet run: the chain of operations and messages, each of which began when the one before it
-was over, that ends with the run. Its steps follow each other without a gap, so that they add up to the time of the run.
+"""The critical path of a packet run: the chain of operations and messages that ends with the run, each of which began
+when the previous one ended. Its steps follow each other without a gap, so that they add up to the time of the run.
 
-The simulator writes down of each message and each communication which message had to come before (`cause`). Of
-operations, the one of the same rank that ended when another began is taken to be what it waited for."""
+For each message and each communication the simulator records the message that it had to wait for (`cause`). An
+operation is assumed to have waited for the operation of the same rank that ended when it began."""
 
 from dataclasses import dataclass, field
 
@@ -13,14 +13,14 @@ COMPUTE, SEND = 0, 2
 NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
           "operations": ["rank", "operation", "start", "end", "kind", "collective", "cause", "label"]}
 HOW = "needs rows of all messages with causes, and operations: output: {attribution: full, operations: true}"
-MAX_MESSAGES = 20_000_000  # which fit into memory
+MAX_MESSAGES = 20_000_000  # they fit into memory
 
 
 @dataclass
 class Step:
-    """A stretch of the path, on `rank`. `kind`: compute; message; handling (between a message and what it allowed: copies,
-    reductions, launches, latencies); credits (a slot at a receiver was not free yet); sending (until a message was
-    acknowledged); launch (from the beginning of a communication to its first message); idle."""
+    """A stretch of the path, on `rank`. `kind`: compute; message; handling (between a message and the events that waited
+    for it: copies, reductions, launches, latencies); credits (a slot at a receiver was not free yet); sending (until a
+    message was acknowledged); launch (from the beginning of a communication to its first message); idle."""
 
     kind: str
     start: int  # ps
@@ -61,12 +61,12 @@ class Messages:
 
 
 class Operations:
-    """Rows of /operations, found by their ends and by what they sent."""
+    """Rows of /operations, found by their ends and by their messages."""
 
     def __init__(self, run):
         self.columns = run.table("operations", NEEDED["operations"])
         ranks, ends, starts = (self.columns[name] for name in ("rank", "end", "start"))
-        # Of those that end at the same time, the one that began last is found first, unless it took no time.
+        # Among operations with the same end, the one that began last is found first, unless it took no time.
         self.order = np.lexsort((self.columns["operation"], starts, ends, ranks))
         self.ranks = ranks[self.order]
         calls = np.flatnonzero(self.columns["collective"] >= 0)
@@ -105,8 +105,8 @@ class Walk:
     def __init__(self, run):
         self.messages, self.operations = Messages(run), Operations(run)
         self.steps, self.seen = [], set()
-        # Rows of operations whose start or end could not be later without the run ending later. What comes before the
-        # rank was idle could.
+        # Rows of operations whose start or end could not be later without a later end of the run. Operations before an
+        # idle time of the rank could be later.
         self.starts, self.ends, self.binding = set(), set(), True
 
     def add(self, kind, start, end, rank, **more):
@@ -120,7 +120,8 @@ class Walk:
         return self.steps[::-1]
 
     def operation(self, row):
-        """Adds the steps of an operation from its end on, back to the beginning of one; gives the one before it."""
+        """Adds the steps of an operation from its end back to the beginning of an operation; returns the previous
+        operation."""
         get = self.operations.get
         self.seen.add(row)
         if self.binding:
@@ -147,7 +148,7 @@ class Walk:
             collective = get(message, "collective")
             sender = self.sender(message)
             label = self.operations.label(sender) if sender is not None else ""
-            # Without acknowledgements a message is over for its sender when it has left, before it is delivered.
+            # Without acknowledgements a message ends for its sender when it has left, before it is delivered.
             whole = time == get(message, "delivered")
             self.add("message" if whole else "sending", issued, time, rank, label=label, collective=collective,
                      message=message, parts=self.messages.parts_of(message) if whole else {})
@@ -184,7 +185,7 @@ class Walk:
 
 
 def missing(run):
-    """Why there is no critical path in a file, as text; None if there is one."""
+    """The reason why a file has no critical path, as text; None if it has one."""
     if not all(run.has(table, *columns) for table, columns in NEEDED.items()):
         return HOW
     if run.rows("messages") > MAX_MESSAGES:
@@ -193,7 +194,7 @@ def missing(run):
 
 
 def critical_path(run):
-    """The steps of a run in order of time; ResultsError if the file does not have what it needs."""
+    """The steps of a run in order of time; ResultsError if the file lacks the necessary data."""
     reason = missing(run)
     if reason is not None:
         raise run.error(reason)
@@ -201,7 +202,7 @@ def critical_path(run):
 
 
 def sums(steps):
-    """{kind: ps}, the largest first; messages by what they met: {"transfer": ps, "queueing": ps, ...}."""
+    """{kind: ps}, the largest first; messages by their parts: {"transfer": ps, "queueing": ps, ...}."""
     found = {}
     for step in steps:
         for kind, time in (step.parts or {step.kind: step.time}).items():
@@ -226,7 +227,8 @@ def by_operation(steps):
 
 
 def stretches(groups):
-    """What by_operation() gives, with neighbouring compute operations of a rank as one: `operations` of them."""
+    """The result of by_operation(), with neighbouring compute operations of a rank joined: `operations` is their
+    number."""
     merged = []
     for group in groups:
         last = merged[-1] if merged else None
@@ -239,7 +241,7 @@ def stretches(groups):
 
 
 def name_of(stretch):
-    """Of what stretches() gives, for people."""
+    """Readable text for the result of stretches()."""
     if stretch["kind"] == "idle":
         return "idle"
     if stretch["kind"] == "compute":

@@ -3,7 +3,7 @@
 
 
 class ResultsError(Exception):
-    """What is wrong with a file or with what was asked of it, in one line that begins with the path."""
+    """An error in a file or in a request for it, in one line that begins with the path."""
 
     def __init__(self, path, text):
         super().__init__(f"{path}: {text}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the names of nodes say (`from_name` and `to_name` of /links)."""
+"""The meaning of the names of nodes (`from_name` and `to_name` of /links)."""
 
 import re
 
@@ -9,7 +9,7 @@ HOST = re.compile(r"host\d+|server\d+/gpu\d+")
 
 
 def is_host(name):
-    """True for host3 and server3/gpu1, where ranks are, and not for switches, NICs and what else is in a server."""
+    """True for host3 and server3/gpu1, where ranks are, and not for switches, NICs and other parts of a server."""
     return HOST.fullmatch(name) is not None
 
 

@@ -81,9 +81,9 @@ def extremes(run, table, columns):
 
 
 # Percentiles. Each value becomes an unsigned integer of 64 bits, its key, in the same order. Keys are counted in bins
-# of equal width between the smallest and the largest. The bins in which a wanted one lies are counted again, with
-# narrower bins, until few enough keys are left to be sorted. One pass over the table serves all that are wanted, and
-# needs memory for the bins, the keys that are sorted, and one block.
+# of equal width between the smallest and the largest. The bins that contain a requested one are counted again, with
+# narrower bins, until the remaining keys are few enough to be sorted. One pass over the table serves all requested
+# percentiles, and needs memory for the bins, the sorted keys, and one block.
 
 SIGN = np.uint64(1 << 63)
 
@@ -106,7 +106,7 @@ def from_key(key, kind):
 
 
 class Keys:
-    """All keys of what percentiles are wanted of, again and again in blocks."""
+    """All keys of the column, repeatedly in blocks."""
 
     def __init__(self, run, table, columns, value):
         self.run, self.table, self.columns, self.kind = run, table, columns, "i"
@@ -130,7 +130,7 @@ class Keys:
 
 
 class Range:
-    """The `count` keys from `low` to `high`, of which the first is key number `first` of all in their order."""
+    """The `count` keys from `low` to `high`; the first of them is key number `first` in the order of all keys."""
 
     def __init__(self, low, high, count, first):
         self.low, self.high, self.count, self.first = low, high, count, first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A result file: its tables and what it says about the run."""
+"""A result file: its tables and its information about the run."""
 
 import os
 from functools import cached_property
@@ -11,7 +11,7 @@ from weft_results import experiments, reductions
 from weft_results.container import first_line, open_container
 from weft_results.errors import ResultsError
 
-FORMATS = "weft-"  # begins the attribute `format`: weft-results, and that of a file with a table of many runs
+FORMATS = "weft-"  # beginning of the attribute `format`: weft-results, and that of a file with a table of many runs
 NEWEST_VERSION = 1
 ROWS_PER_BLOCK = 1 << 18
 ALL = slice(None)
@@ -20,7 +20,7 @@ ALL = slice(None)
 PARTS = ["compute", "launch", "handling", "sending", "transfer", "queueing", "nic", "ahead", "window", "pacing",
          "paused", "retransmission", "reordering", "credits", "peers", "idle"]  # fmt: skip
 
-# What h5py raises on damage inside a file, depending on where that is.
+# Exceptions of h5py for damage inside a file, depending on its place.
 DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError, MemoryError, OverflowError)
 
 
@@ -69,7 +69,7 @@ class Run:
             raise self.error(f"it has version {version} of the format, and this weft knows {NEWEST_VERSION}; "
                              f"please read it with the weft that wrote it, or a newer one")
 
-    # What the file says about the run.
+    # Information about the run.
 
     @cached_property
     def attributes(self):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Slack of the operations of a packet run: how much longer each could have taken before the run would have taken longer,
-while all else takes as long as it did. It is the total float of the critical path method (Kelley and Walker 1959,
-doi:10.1145/1460299.1460318) on the graph of what had to wait for what: /dependencies within a rank, messages between a
-send and its recv, and calls of collectives.
+"""Slack of the operations of a packet run: the additional time that each could have taken without making the run longer,
+all else unchanged. It is the total float of the critical path method (Kelley and Walker 1959,
+doi:10.1145/1460299.1460318) on the graph of all waits: /dependencies within a rank, messages between a send and its
+recv, and calls of collectives.
 
-A call ends a fixed time after the last of its ranks came, so that a rank may come to it as late as the last one did.
-What a rank that came early could send before is not counted. What the critical path goes through has none in any case."""
+A call ends a fixed time after its last rank arrives, so that a rank may arrive as late as the last one. Data that an
+early rank could send before is not counted. Operations on the critical path never have slack."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from weft_results import critical_path
 END, START = 0, 1  # kinds of /dependencies; those above are ends, too
 COLLECTIVE, SEND, RECV = 1, 2, 3
 NEEDED = {"operations": ["message"], "dependencies": ["rank", "operation", "after", "kind"]}
-MAX_OPERATIONS = 3_000_000  # which are walked in a minute
+MAX_OPERATIONS = 3_000_000  # they are processed in a minute
 PLENTY = np.iinfo(np.int64).max
 
 
 class Graph:
-    """Operations by their rows, and what waits for what."""
+    """Operations by their rows, and their waits."""
 
     def __init__(self, run):
         columns = run.table("operations", ["rank", "operation", "start", "end", "kind", "collective", "message"])
@@ -33,7 +33,8 @@ class Graph:
                         if kind == RECV and message >= 0}
         self.message = columns["message"].tolist()
         self.collective = columns["collective"].tolist()
-        # Backwards in time; of one moment what is later in the program first, and its end before its start.
+        # Backwards in time; at the same time later operations of the program first, and the end of one before its
+        # start.
         rows = np.arange(len(self.kind))
         times = np.concatenate([columns["start"], columns["end"]])
         numbers = np.concatenate([columns["operation"], columns["operation"]]).astype(np.int64)
@@ -71,13 +72,13 @@ def calls(operations):
 
 
 class Call:
-    """One collective: when each rank came and went, and the slack of the ends."""
+    """One collective: arrival and end of each rank, and the slack of the ends."""
 
     def __init__(self, rows, operations):
         self.place = {row: place for place, row in enumerate(rows)}
         self.starts, self.ends = operations["start"][rows], operations["end"][rows]
         in_order = np.sort(self.starts)
-        # When the last rank came that an end can have waited for.
+        # Arrival of the last rank that an end can have waited for.
         self.last = in_order[np.searchsorted(in_order, self.ends, side="right") - 1]
         self.slack = np.full(len(rows), PLENTY, dtype=np.int64)
         self.together = bool(in_order[-1] <= self.ends.min())
@@ -88,7 +89,7 @@ class Call:
         self.least = min(self.least, slack)
 
     def start(self, start):
-        """How much later a rank may come that came at `start`."""
+        """The additional time by which a rank that arrived at `start` may arrive later."""
         if self.together:
             return self.least + max(0, int(self.last[0]) - start) if self.least < PLENTY else PLENTY
         reached = (self.ends >= start) & (self.slack < PLENTY)
@@ -98,7 +99,7 @@ class Call:
 
 
 def deliveries(run, operations):
-    """{message: when it was delivered} of those that operations sent or received."""
+    """{message: time of delivery} of messages that operations sent or received."""
     wanted = np.unique(operations["message"][operations["message"] >= 0])
     found = {}
     for block in run.blocks("messages", ["id", "delivered"]):
@@ -116,7 +117,7 @@ class Relaxation:
         self.starts, self.ends = [PLENTY] * len(graph.start), [PLENTY] * len(graph.start)
 
     def solve(self):
-        """One pass is enough unless operations without duration wait for each other in one moment."""
+        """One pass is enough unless operations without duration wait for each other at the same time."""
         changed = True
         while changed:
             changed = False
@@ -150,7 +151,7 @@ class Relaxation:
                               for next_one in self.graph.after_start.get(row, [])])
 
     def of_message(self, message):
-        """How much later a message may be delivered: it may wait for its recv, or end it."""
+        """The additional time by which a message may be delivered later: it may wait for its recv, or end it."""
         recv = self.graph.recv_of.get(message)
         if recv is None:
             return PLENTY
@@ -159,7 +160,7 @@ class Relaxation:
 
 
 def missing(run):
-    """Why there is no slack in a file, as text; None if there is."""
+    """The reason why a file has no slack, as text; None if it has."""
     if not all(run.has(table, *columns) for table, columns in NEEDED.items()):
         return critical_path.missing(run) or critical_path.HOW
     if run.rows("operations") > MAX_OPERATIONS:
@@ -168,8 +169,8 @@ def missing(run):
 
 
 def slack(run):
-    """int64 array: ps, by row of /operations, by how much longer each could have taken; ResultsError if the file does not
-    have what it needs."""
+    """int64 array: ps, by row of /operations, the additional time that each could have taken; ResultsError if the file
+    lacks the necessary data."""
     reason = missing(run)
     if reason is not None:
         raise run.error(reason)
@@ -181,7 +182,7 @@ def slack(run):
 
 
 def of_ranks(run, slacks):
-    """[{rank, slack, label}]: of each rank the compute operation that could take longer least, the least slack first."""
+    """[{rank, slack, label}]: for each rank the compute operation with the least slack, the least slack first."""
     columns = run.table("operations", ["rank", "kind", "label"])
     computes = np.flatnonzero(columns["kind"] == critical_path.COMPUTE)
     order = computes[np.lexsort((computes, slacks[computes], columns["rank"][computes]))]
