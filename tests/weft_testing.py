@@ -70,8 +70,8 @@ running = set()
 def start(words, ranks=None, folder=None, extra=None, **streams):
     """Starts the program. It cannot outlive the test, also if that fails; see stop()."""
     scratch = tempfile.mkdtemp(prefix="weft-mpi-")
-    # Programs that run at the same time would share a folder for temporary files, and who ends removes it from below
-    # him who begins.
+    # Runs of mpirun at the same time would share a folder for temporary files, which a run that ends removes while
+    # another one begins.
     process = subprocess.Popen(
         command(words, ranks), cwd=folder, env=environment({"OMPI_MCA_orte_tmpdir_base": scratch, **(extra or {})}), text=True,
         start_new_session=True,

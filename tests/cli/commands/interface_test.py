@@ -16,7 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import (EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURCE, STAR, ProgramTest, attributes,
+from weft_testing import (WEFT, EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURCE, STAR, ProgramTest, attributes, environment,
                           processes_in, quantities, start, stop, table, two_at_a_time, wait_until, weft)
 
 WORKLOADS = SOURCE / "workloads"
@@ -60,6 +60,13 @@ class Words(ProgramTest):
         self.assertIn("usage: weft compare", self.run_weft("help", "compare").out)
         self.assertEqual(self.run_weft("list", "--help").out.count("weft "), 1)
         self.assertRegex(weft("help", "expolain").err, "did you mean 'explain'")
+
+    def test_programs_that_begin_at_once_share_no_folder(self):
+        """Open MPI would give all of them one, in TMPDIR, which a program that ends removes while another one begins."""
+        nowhere = self.folder / "file"
+        nowhere.touch()
+        done = subprocess.run([str(WEFT), "--version"], env=environment({"TMPDIR": str(nowhere)}), text=True, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_version(self):
         done = self.run_weft("--version")
