@@ -16,7 +16,7 @@ pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-openmpi)
 add_library(weft::hdf5 INTERFACE IMPORTED)
 find_library(WEFT_HDF5_STATIC libhdf5.a HINTS ${HDF5_LIBRARY_DIRS} NO_DEFAULT_PATH)
 find_library(WEFT_SZIP sz)
-if(WEFT_HDF5_STATIC AND WEFT_SZIP)
+if(WEFT_HDF5_STATIC AND WEFT_SZIP AND NOT WEFT_SANITIZE) # with sanitizers tests share a library, which this one cannot be in
   target_include_directories(weft::hdf5 INTERFACE ${HDF5_INCLUDE_DIRS})
   target_link_libraries(weft::hdf5 INTERFACE ${WEFT_HDF5_STATIC} ${WEFT_SZIP} ZLIB::ZLIB MPI::MPI_CXX ${CMAKE_DL_LIBS} m)
 else()
