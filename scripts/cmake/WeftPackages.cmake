@@ -24,9 +24,11 @@ else()
 endif()
 
 # The same path of libraries in the build folder and installed. CMake would pad the former with a ':', and an empty entry
-# is the folder in which the program is started.
-set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+# is the folder in which the program is started. With sanitizers tests have a library in the build folder.
+if(NOT WEFT_SANITIZE)
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
 
 # Only MPI's C interface is used; the C++ bindings were removed from the standard in MPI-3.0.
 target_compile_definitions(MPI::MPI_CXX INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
