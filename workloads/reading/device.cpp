@@ -283,9 +283,7 @@ Device read_device(const Spec& spec) {
   peak.finish();
   if (device.peak.empty()) throw peak.error("no precision; give at least one, such as 'bf16: 100 TFLOP/s'");
   read_fractions(spec, device);
-  const Spec bandwidth = spec.at("memory_bandwidth");
-  device.memory_bandwidth = bandwidth.bandwidth();
-  if (device.memory_bandwidth == Bandwidth()) throw bandwidth.error("a bandwidth of 0 moves nothing");
+  device.memory_bandwidth = spec.at("memory_bandwidth").bandwidth();
   device.memory = spec.at("memory").bytes();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
