@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--mpi") {
-      session.emplace(argc, argv);
+      session.emplace();
+      weft::begin_mpi();
       weft::count_in_picoseconds();
     } else if (word == "--file" && i + 1 < argc) {
       const std::string file = argv[++i];

@@ -7,11 +7,13 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -131,6 +133,85 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120, preexec_fn=No
     return Done(line, process.returncode, out, err)
 
 
+MANY = WEFT.parent / "tests" / "many"
+
+
+class Server:
+    """A start of tests/many.cpp, which runs one command line after another."""
+
+    idle, lock = {}, threading.Lock()  # servers without work, by their number of ranks
+
+    def __init__(self, ranks):
+        self.ranks, self.runs = ranks, 0
+        self.pipes = tempfile.mkdtemp(prefix="weft-server-")
+        names = [os.path.join(self.pipes, str(rank)) for rank in range(ranks or 1)]
+        for name in names:
+            os.mkfifo(name)
+        launcher = [] if ranks is None else ["mpirun", "-n", str(ranks)]
+        self.process = subprocess.Popen([*launcher, str(MANY), self.pipes], env=environment({"OMPI_MCA_orte_tmpdir_base": self.pipes}),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        self.process.scratch = self.pipes
+        running.add(self.process)
+        # Open for reading as well, so that this does not wait for processes that may never come.
+        self.files = [os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in names]
+
+    def run(self, words, folder, seconds):
+        self.runs += 1
+        out, err = [pathlib.Path(self.pipes) / f"{self.runs}.{name}" for name in ("out", "err")]
+        request = {"folder": str(folder or SOURCE), "words": [str(word) for word in words], "out": str(out), "err": str(err)}
+        for file in self.files:
+            os.write(file, json.dumps(request).encode() + b"\n")
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = command(words, self.ranks)
+        if not ready:
+            stop(self.process)
+            raise AssertionError(f"$ {' '.join(line)}\nstill runs after {seconds} s")
+        answer = self.process.stdout.readline()
+        code = int(answer) if answer else self.process.wait()
+        texts = [path.read_text() if path.exists() else "" for path in (out, err)]
+        for path in (out, err):
+            path.unlink(missing_ok=True)
+        return Done(line, code, *texts)
+
+    @classmethod
+    def of(cls, ranks):
+        """One that is idle, or a new one."""
+        with cls.lock:
+            servers = cls.idle.setdefault(ranks, [])
+            if servers:
+                return servers.pop()
+        return cls(ranks)
+
+
+@atexit.register
+def end_servers():
+    """All at once: each takes a moment."""
+    servers = [server for servers in Server.idle.values() for server in servers]
+    for file in [file for server in servers for file in server.files]:
+        os.close(file)
+    for server in servers:
+        try:
+            server.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            pass
+        stop(server.process)
+
+
+def served(*words, ranks=None, folder=None, seconds=120):
+    """Like weft(), for commands that are no scripts, without a start of its own: other command lines may have run in the
+    same process before. So it is for tests of what is computed, and not of how the program starts, ends or uses memory."""
+    if not MANY.exists() or MANY.stat().st_mtime < WEFT.stat().st_mtime:
+        return weft(*words, ranks=ranks, folder=folder, seconds=seconds)
+    server = Server.of(ranks)
+    done = server.run(words, folder, seconds)
+    if server.process.poll() is None:
+        with Server.lock:
+            Server.idle[ranks].append(server)
+    else:
+        stop(server.process)
+    return done
+
+
 def registered(what):
     """The names that `weft list WHAT` gives below its first title: all plug-ins of a registry. Tests that go by a list of
     their own compare it with this, so that none is left out."""
@@ -208,11 +289,13 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.code, 0, done)
         return done
 
-    def simulate(self, text, *words, output="out.h5", ranks=None, seconds=120):
-        """`weft run` of an experiment (path, text or dictionary); gives summary and path of the results."""
+    def simulate(self, text, *words, output="out.h5", ranks=None, seconds=120, start=served):
+        """`weft run` of an experiment (path, text or dictionary); gives summary and path of the results. `start=weft`: as a
+        program of its own."""
         path = text if isinstance(text, pathlib.Path) else self.write(text)
-        done = self.run_weft("run", path, "-o", output, "--summary", "json", "--quiet", *words, ranks=ranks,
-                             seconds=seconds)
+        done = start("run", path, "-o", output, "--summary", "json", "--quiet", *words, ranks=ranks, folder=self.folder,
+                     seconds=seconds)
+        self.assertEqual(done.code, 0, done)
         self.assertEqual(parts_that_do_not_add_up(self.folder / output), [])
         return done.summary(), self.folder / output
 

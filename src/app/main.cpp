@@ -1,117 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The entry: MPI, the command, and the one place where failures end.
-#include <chrono>
-#include <cstdlib>
-#include <iostream>
-#include <new>
+// The entry: MPI, and the command line.
 #include <optional>
-#include <thread>
 
 #include <mpi.h>
 #include <ns3/nstime.h>
 
-#include "app/command_line/help.hpp"
 #include "app/command_line/script_command.hpp"
-#include "app/commands/commands.hpp"
-#include "app/processes/prepare.hpp"
-#include "app/running/version.hpp"
+#include "app/commands/run_command_line.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/basics/error.hpp"
 #include "support/system/interrupt.hpp"
-
-namespace weft {
-namespace {
-
-int dispatch(const CommandLine& line, ProcessGroup& group) {
-  if (line.command == "run") return run_command(line, group);
-  if (line.command == "describe") return describe_command(line, group);
-  if (line.command == "workload") return workload_command(line, group);
-  if (line.command == "export") return export_command(line, group);
-  if (line.command == "topology") return topology_command(line, group);
-  if (line.command == "list") return list_command(line, group);
-  if (line.command == "collective") return collective_command(line, group);
-  if (line.command == "perf") return perf_command(line, group);
-  if (line.command == "goodput") return goodput_command(line, group);
-  if (line.command == "bench") return bench_command(line, group);
-  if (group.rank() == 0) std::cout << (line.command == "help" ? help_text(line.help_of) : version_text()) << std::flush;
-  return exit_done;
-}
-
-/// True if all processes arrive here within a second of each other: then the failure is on all of them. Blocks for a
-/// second at most. `failures` has no other use.
-bool all_fail(MPI_Comm failures) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::seconds(1);
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(failures, &request);
-  for (int done = 0; Clock::now() < deadline;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done != 0) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
-/// In one piece: others may write at the same time.
-void say(const std::string& message) { std::cerr << "weft: " + message + "\n" << std::flush; }
-
-/// A failure in a run may be on this process only: then it prints it and ends all. If it is on all, one prints it.
-int fail(ProcessGroup& group, MPI_Comm failures, const std::string& message, int code) {
-  const bool alone = group.size() == 1;
-  const bool all = alone || all_fail(failures);
-  if (!all || group.rank() == 0) say(message);
-  if (!all) MPI_Abort(MPI_COMM_WORLD, code);
-  return code;
-}
-
-int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
-  try {
-    CommandLine line;
-    prepare(group, [&] { line = parse_command_line(argc, argv); });
-    const int code = dispatch(line, group);
-    // A script must not take half an answer for a whole one.
-    prepare(group, [] {
-      if (!std::cout.flush()) throw EnvironmentError("cannot write to standard output");
-    });
-    return code;
-  } catch (const AgreedFailure& failure) {
-    if (!failure.message.empty()) say(failure.message);
-    return failure.exit_code;
-  } catch (const Interrupted&) {
-    end_interrupted();  // the state of the other processes is unknown
-  } catch (const FatalEnvironmentError& error) {
-    // On all processes, too: the first one prints the message and ends the others, which wait for that.
-    if (group.rank() != 0) MPI_Barrier(group.communicator());
-    say(error.what());
-    MPI_Abort(MPI_COMM_WORLD, exit_environment);
-    std::_Exit(exit_environment);
-  } catch (const EnvironmentError& error) {
-    return fail(group, failures, error.what(), exit_environment);
-  } catch (const std::bad_alloc&) {
-    return fail(group, failures, "out of memory", exit_environment);
-  } catch (const InputError& error) {
-    return fail(group, failures, error.what(), exit_input);
-  } catch (const std::exception& error) {
-    return fail(group, failures, error.what(), exit_bug);
-  }
-}
-
-}  // namespace
-}  // namespace weft
 
 int main(int argc, char** argv) {
   weft::end_at_once_on_interrupts();
   std::optional<weft::MpiSession> session;
   try {
     weft::become_script(argc, argv);
-    session.emplace(argc, argv);
+    session.emplace();
   } catch (const weft::EnvironmentError& error) {
     weft::say(error.what());
     return weft::exit_environment;
   }
   ns3::Time::SetResolution(ns3::Time::PS);
-  weft::ProcessGroup group(MPI_COMM_WORLD);
+  weft::ProcessGroup group = session->processes();
   MPI_Comm failures = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &failures);
-  return weft::guarded(argc, argv, group, failures);
+  if (group.size() > 1) MPI_Comm_dup(group.communicator(), &failures);
+  return weft::run_command_line(argc, argv, group, failures);
 }

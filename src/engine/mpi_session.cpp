@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// MPI from its initialisation to its end, as a scope.
+// MPI from its initialisation to its end.
 #include "engine/mpi_session.hpp"
 
 #include <cmath>
@@ -91,7 +91,10 @@ bool shares_cores(int local_ranks) {
 
 bool shares_cores() { return shares_cores(environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)); }
 
-MpiSession::MpiSession(int& argc, char**& argv) {
+void begin_mpi() {
+  int begun = 0;
+  MPI_Initialized(&begun);
+  if (begun != 0) return;
   expect_room_for_mpi();
   if (shares_cores()) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // the user's choice stays
@@ -115,9 +118,21 @@ MpiSession::MpiSession(int& argc, char**& argv) {
     setenv("OMPI_MCA_sharedfp", "^sm", /*overwrite=*/0);
   }
   if (started_alone() || all_are_here()) no_search.emplace("OMPI_MCA_pml", "ob1");
-  MPI_Init(&argc, &argv);
+  MPI_Init(nullptr, nullptr);
 }
 
-MpiSession::~MpiSession() { MPI_Finalize(); }
+MpiSession::MpiSession() {
+  if (!started_alone()) begin_mpi();
+}
+
+MpiSession::~MpiSession() {
+  int begun = 0;
+  MPI_Initialized(&begun);
+  if (begun != 0) MPI_Finalize();
+}
+
+ProcessGroup MpiSession::processes() const {
+  return started_alone() ? ProcessGroup::alone() : ProcessGroup(MPI_COMM_WORLD);
+}
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "engine/mpi_session.hpp"
 #include "support/basics/contract.hpp"
 
 namespace weft {
@@ -32,6 +33,11 @@ ProcessGroup::ProcessGroup(MPI_Comm communicator, std::size_t largest_message)
 }
 
 ProcessGroup ProcessGroup::alone() { return ProcessGroup(); }
+
+MPI_Comm ProcessGroup::communicator() const {
+  if (communicator_ == MPI_COMM_SELF) begin_mpi();
+  return communicator_;
+}
 
 void ProcessGroup::exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
                             std::span<std::vector<std::byte>> incoming) {

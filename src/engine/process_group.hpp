@@ -21,12 +21,12 @@ class ProcessGroup {
   /// `largest_message`: batches above this many bytes travel in several MPI messages, because MPI counts are 31 bit.
   /// The same number on all ranks, in [1, 2^31).
   explicit ProcessGroup(MPI_Comm communicator, std::size_t largest_message = std::size_t{1} << 30);
-  /// This process alone (no MPI call is made by any function).
+  /// This process alone. No function calls MPI, except communicator(), which begins it.
   static ProcessGroup alone();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  MPI_Comm communicator() const { return communicator_; }
+  MPI_Comm communicator() const;
 
   /// Send one batch of bytes to each neighbour rank and receive one from each (possibly empty). outgoing[i] goes to
   /// neighbours[i]; incoming[i] is resized and filled with what neighbours[i] sent. Both sides list each other as

@@ -62,8 +62,8 @@ void install_echo(const weft::Ns3View& view, std::uint32_t links) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const weft::MpiSession session(argc, argv);
+int main() {
+  const weft::MpiSession session;
   ns3::Time::SetResolution(ns3::Time::PS);
   const weft::Experiment experiment =
       weft::read_experiment(weft::Spec::parse(text, "echo.yaml"), "echo.yaml", "workloads");

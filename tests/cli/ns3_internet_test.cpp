@@ -47,12 +47,12 @@ void install_echo(weft::Internet& internet) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const weft::MpiSession session(argc, argv);
+int main() {
+  const weft::MpiSession session;
   ns3::Time::SetResolution(ns3::Time::PS);
   const weft::Experiment experiment =
       weft::read_experiment(weft::Spec::parse(text, "echo.yaml"), "echo.yaml", "workloads");
-  weft::Simulation simulation(experiment, weft::ProcessGroup(MPI_COMM_WORLD), weft::EngineChoice::weft);
+  weft::Simulation simulation(experiment, session.processes(), weft::EngineChoice::weft);
   weft::Ns3View view(simulation.fabric(), *experiment.topology);
   weft::Internet internet(view, experiment.seed);
   install_echo(internet);

@@ -12,7 +12,7 @@ import unittest
 import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import NETWORK, ProgramTest
+from weft_testing import NETWORK, ProgramTest, weft
 
 HOSTS = 65536
 LINKS = {"link_rate": "400 Gb/s", "link_delay": "500 ns"}
@@ -35,7 +35,7 @@ class LargeMachines(ProgramTest):
                     "workload": {"kind": "traffic", "pattern": "permutation", "shift": HOSTS // 2 + 1, "size": "1 kB"},
                     "output": {"messages": "none"},
                 })
-                summary, output = self.simulate(path, output="large.h5", ranks=2)
+                summary, output = self.simulate(path, output="large.h5", ranks=2, start=weft)
                 self.assertEqual(summary["messages"], HOSTS)
                 with h5py.File(output) as file:
                     self.assertEqual(len(file["links/bytes"]), 2 * links)

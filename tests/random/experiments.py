@@ -14,7 +14,7 @@ import names  # noqa: E402
 import networks  # noqa: E402
 import workloads  # noqa: E402
 from draw import MS, NS, RATE_UNITS, SIZE_UNITS, TIME_UNITS, US, Draw  # noqa: E402
-from weft_testing import weft  # noqa: E402
+from weft_testing import served  # noqa: E402
 
 ABSURD_CASES, ABSURD_VALUES = 0.3, 0.03  # experiments with values that make no sense, and how many of their values
 MAX_HOPS = 400_000  # of packets, about: a fraction of a second
@@ -187,7 +187,7 @@ def routing_suits(topology, files, name):
         machines.write_files(files, folder)
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        return weft("topology", path, "--routing", name, "--processes", "1", folder=folder, seconds=600).code == 0
+        return served("topology", path, "--routing", name, "--processes", "1", folder=folder, seconds=600).code == 0
 
 
 def describe_with_program(experiment):
@@ -195,7 +195,7 @@ def describe_with_program(experiment):
     with tempfile.TemporaryDirectory(prefix="weft-describe-") as folder:
         path = experiment.write(folder)
         try:
-            done = weft("describe", path, folder=folder, seconds=600)
+            done = served("describe", path, folder=folder, seconds=600)
         except AssertionError:
             return "takes too long to describe", 0
     if done.code != 0:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import names  # noqa: E402
 from draw import MS, NS, US  # noqa: E402
-from weft_testing import SOURCE, weft  # noqa: E402
+from weft_testing import SOURCE, served  # noqa: E402
 
 MAX_HOSTS = 40
 
@@ -38,7 +38,7 @@ def facts_of(topology, files):
         write_files(files, folder)
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        done = weft("topology", path, "--json", "--processes", "1", folder=folder, seconds=600)
+        done = served("topology", path, "--json", "--processes", "1", folder=folder, seconds=600)
     if done.code != 0:
         return None
     about = done.summary()
@@ -298,7 +298,7 @@ def machine_file(d, files):
     with tempfile.TemporaryDirectory(prefix="weft-machine-") as folder:
         path = pathlib.Path(folder) / "machine.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        done = weft("topology", path, "--export", ending, "--quiet", folder=folder, seconds=600)
+        done = served("topology", path, "--export", ending, "--quiet", folder=folder, seconds=600)
     files[f"machine.{ending}"] = done.out or "topology: {}"
     return {"path": f"machine.{ending}", **({"format": ending} if d.chance(0.5) else {})}
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import SOURCE, weft  # noqa: E402
+from weft_testing import SOURCE, served, weft  # noqa: E402
 
 SMALL = {
     "topology": {"kind": "star", "hosts": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
@@ -77,7 +77,7 @@ def refusal(key, value, parts):
     with tempfile.TemporaryDirectory(prefix="weft-names-") as folder:
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({**SMALL, **parts}))
-        done = weft("describe", path, "--set", f"{key}={value}", folder=folder)
+        done = served("describe", path, "--set", f"{key}={value}", folder=folder)
         return "" if done.code == 0 else " ".join(done.messages())
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import names  # noqa: E402
 from maps import MAPS  # noqa: E402
-from weft_testing import EXIT_INPUT, weft  # noqa: E402
+from weft_testing import EXIT_INPUT, served  # noqa: E402
 
 STRIDE = 1 if "--every" in sys.argv else 5  # no divisor of the number of values
 VALUES = ['"?"', '""', "[]", "{}", "-1", "9223372036854775807"]
@@ -29,7 +29,7 @@ def wrong(place, key, value):
     with tempfile.TemporaryDirectory(prefix="weft-values-") as folder:
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({**names.SMALL, **MAPS[place]}))
-        done = weft("describe", path, "--set", f"{part}.{key}={value}" if part else f"{key}={value}", folder=folder,
+        done = served("describe", path, "--set", f"{part}.{key}={value}" if part else f"{key}={value}", folder=folder,
                     seconds=600)
     well = done.code == 0 or done.code == EXIT_INPUT and len(done.messages()) == 1
     return "" if well else str(done)

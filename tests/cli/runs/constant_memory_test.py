@@ -10,7 +10,7 @@ import unittest
 import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import ProgramTest
+from weft_testing import ProgramTest, weft
 
 FABRICS = {
     "departures known on arrival": {},
@@ -33,7 +33,7 @@ class ConstantMemory(ProgramTest):
             "workload": {"kind": "traffic", "pattern": "permutation", "size": size},
             "output": {"messages": "none"},
         })
-        _, output = self.simulate(path, output="memory.h5")
+        _, output = self.simulate(path, output="memory.h5", start=weft)
         with h5py.File(output) as file:
             return int(file["manifest/parallel/peak_memory"][:].sum())
 

@@ -48,7 +48,7 @@ class Predictions(PlanTest):
             self.plan(path, "--processes", "1,2", "-o", "plan.json")
             for ranks in (1, 2):
                 with self.subTest(name, ranks=ranks):
-                    _, results = self.simulate(path, ranks=ranks, seconds=SECONDS)
+                    _, results = self.simulate(path, ranks=ranks, seconds=SECONDS, start=weft)
                     told = self.plan(path, "--check", results, "--plan", "plan.json")["check"]
                     self.assertLessEqual(told["packet-hops"]["factor"], PACKET_HOPS, told)
                     self.assertLessEqual(told["memory"]["factor"], MEMORY, told)
