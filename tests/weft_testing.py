@@ -133,11 +133,11 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120, preexec_fn=No
     return Done(line, process.returncode, out, err)
 
 
-MANY = WEFT.parent / "tests" / "many"
+SERVED = {"run", "describe", "workload", "collective", "perf", "goodput", "list"}  # that tests run many times
 
 
 class Server:
-    """A start of tests/many.cpp, which runs one command line after another."""
+    """A start of `weft serve`, which runs one command line after another (docs/reference/serve.md)."""
 
     idle, lock = {}, threading.Lock()  # servers without work, by their number of ranks
 
@@ -147,11 +147,7 @@ class Server:
         names = [os.path.join(self.pipes, str(rank)) for rank in range(ranks or 1)]
         for name in names:
             os.mkfifo(name)
-        launcher = [] if ranks is None else ["mpirun", "-n", str(ranks)]
-        self.process = subprocess.Popen([*launcher, str(MANY), self.pipes], env=environment({"OMPI_MCA_orte_tmpdir_base": self.pipes}),
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
-        self.process.scratch = self.pipes
-        running.add(self.process)
+        self.process = start(["serve", self.pipes], ranks, stderr=None)
         # Open for reading as well, so that this does not wait for processes that may never come.
         self.files = [os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in names]
 
@@ -183,33 +179,45 @@ class Server:
         return cls(ranks)
 
 
-@atexit.register
-def end_servers():
-    """All at once: each takes a moment."""
-    servers = [server for servers in Server.idle.values() for server in servers]
-    for file in [file for server in servers for file in server.files]:
-        os.close(file)
-    for server in servers:
-        try:
-            server.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            pass
-        stop(server.process)
+    @classmethod
+    def end_all(cls):
+        """All at once: each takes a moment."""
+        servers = [server for servers in cls.idle.values() for server in servers]
+        for server in servers:
+            server.close()
+        for server in servers:
+            try:
+                server.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                pass  # stop() has more to say
+            server.remove()
+
+    def close(self):
+        """It ends when it has read to the end of its pipes."""
+        for file in self.files:
+            os.close(file)
+
+    def remove(self):
+        stop(self.process)
+        shutil.rmtree(self.pipes, ignore_errors=True)
+
+
+atexit.register(Server.end_all)
 
 
 def served(*words, ranks=None, folder=None, seconds=120):
     """Like weft(), for commands that are no scripts, without a start of its own: other command lines may have run in the
     same process before. So it is for tests of what is computed, and not of how the program starts, ends or uses memory."""
-    if not MANY.exists() or MANY.stat().st_mtime < WEFT.stat().st_mtime:
-        return weft(*words, ranks=ranks, folder=folder, seconds=seconds)
     server = Server.of(ranks)
-    done = server.run(words, folder, seconds)
-    if server.process.poll() is None:
-        with Server.lock:
-            Server.idle[ranks].append(server)
-    else:
-        stop(server.process)
-    return done
+    try:
+        return server.run(words, folder, seconds)
+    finally:
+        if server.process.poll() is None:
+            with Server.lock:
+                Server.idle[ranks].append(server)
+        else:
+            server.close()
+            server.remove()
 
 
 def registered(what):
@@ -285,7 +293,10 @@ class ProgramTest(unittest.TestCase):
 
     def run_weft(self, *words, ranks=None, extra=None, seconds=120):
         """Runs in the folder; expects success."""
-        done = weft(*words, ranks=ranks, folder=self.folder, extra=extra, seconds=seconds)
+        if extra is None and words[0] in SERVED and "--help" not in words:
+            done = served(*words, ranks=ranks, folder=self.folder, seconds=seconds)
+        else:
+            done = weft(*words, ranks=ranks, folder=self.folder, extra=extra, seconds=seconds)
         self.assertEqual(done.code, 0, done)
         return done
 

@@ -165,12 +165,6 @@ function(weft_cpp_tests)
     endif()
   endforeach()
   weft_batches(6 ${together})
-  # With it tests of the program run many command lines with one start. It is never older than the program.
-  weft_test_program(many . ${tests}/many.cpp)
-  target_link_libraries(many PRIVATE nlohmann_json::nlohmann_json)
-  set_target_properties(many PROPERTIES LINK_DEPENDS ${CMAKE_BINARY_DIR}/weft)
-  add_dependencies(many weft)
-  add_dependencies(tests_cli many)
 endfunction()
 
 function(weft_script_tests)

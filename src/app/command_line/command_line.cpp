@@ -174,6 +174,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_topology_words(words, line);
   } else if (line.command == "collective" || line.command == "perf" || line.command == "goodput") {
     line.words = words;
+  } else if (line.command == "serve") {
+    parse_options(words, po::options_description(), line.words);
+    if (line.words.size() != 1) refuse("`weft serve` expects one folder");
   } else if (line.command == "list") {
     parse_options(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");

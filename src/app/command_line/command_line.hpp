@@ -14,7 +14,7 @@ namespace weft {
 
 /// A parsed command line.
 struct CommandLine {
-  /// run, describe, workload, export, topology, collective, perf, goodput, list, bench, help, version
+  /// run, describe, workload, export, topology, collective, perf, goodput, list, bench, serve, help, version
   std::string command;
   std::string text;     ///< as typed, for the manifest
   std::string help_of;  ///< help: one command in C++, or empty for all
@@ -24,22 +24,22 @@ struct CommandLine {
   EngineChoice engine = EngineChoice::weft;
   bool json_summary = false;
   bool quiet = false;
-  bool verify = false;                               ///< run --verify
-  std::vector<std::uint32_t> ranks;                  ///< workload --ranks
-  bool kernels = false;                              ///< describe --kernels
-  bool no_run = false;                               ///< workload --no-run
-  std::string timeline;                              ///< workload --timeline, or empty
-  std::string export_to;                             ///< workload --export chakra:PREFIX: PREFIX, or empty
-  std::string export_as;                             ///< export: chakra or goal
-  bool steps = false;                                ///< export --steps
-  std::string dump;                                  ///< workload --dump, or empty
-  std::string list_what;                             ///< topologies, collectives, ... or empty for all
-  std::string json_file;                             ///< bench --json
-  std::vector<std::string> words;                    ///< collective, perf, goodput: what they read themselves
-  bool quick = false;                                ///< bench --quick
-  std::string export_format;                         ///< topology --export, or empty
-  std::string routing;                               ///< topology --routing, or empty
-  std::string picture;                               ///< topology --picture, or empty
+  bool verify = false;               ///< run --verify
+  std::vector<std::uint32_t> ranks;  ///< workload --ranks
+  bool kernels = false;              ///< describe --kernels
+  bool no_run = false;               ///< workload --no-run
+  std::string timeline;              ///< workload --timeline, or empty
+  std::string export_to;             ///< workload --export chakra:PREFIX: PREFIX, or empty
+  std::string export_as;             ///< export: chakra or goal
+  bool steps = false;                ///< export --steps
+  std::string dump;                  ///< workload --dump, or empty
+  std::string list_what;             ///< topologies, collectives, ... or empty for all
+  std::string json_file;             ///< bench --json
+  std::vector<std::string> words;    ///< collective, perf, goodput: what they read themselves; serve: its folder
+  bool quick = false;                ///< bench --quick
+  std::string export_format;         ///< topology --export, or empty
+  std::string routing;               ///< topology --routing, or empty
+  std::string picture;               ///< topology --picture, or empty
   std::vector<std::uint32_t> processes = {2, 4, 8};  ///< topology --processes
 };
 

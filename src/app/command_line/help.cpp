@@ -62,6 +62,10 @@ const std::vector<CommandHelp>& commands() {
       {"bench",
        {"weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack"},
        text_of<bench_options>},
+      {"serve",
+       {"weft serve FOLDER                    many command lines with one start, for scripts "
+        "(docs/reference/serve.md)"},
+       nullptr},
   };
   return all;
 }

@@ -18,7 +18,7 @@
 namespace weft {
 namespace {
 
-int dispatch(const CommandLine& line, ProcessGroup& group) {
+int dispatch(const CommandLine& line, ProcessGroup& group, MPI_Comm failures) {
   if (line.command == "run") return run_command(line, group);
   if (line.command == "describe") return describe_command(line, group);
   if (line.command == "workload") return workload_command(line, group);
@@ -29,6 +29,7 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   if (line.command == "perf") return perf_command(line, group);
   if (line.command == "goodput") return goodput_command(line, group);
   if (line.command == "bench") return bench_command(line, group);
+  if (line.command == "serve") return serve_command(line, group, failures);
   if (group.rank() == 0) std::cout << (line.command == "help" ? help_text(line.help_of) : version_text()) << std::flush;
   return exit_done;
 }
@@ -65,7 +66,7 @@ int run_command_line(int argc, const char* const* argv, ProcessGroup& group, MPI
   try {
     CommandLine line;
     prepare(group, [&] { line = parse_command_line(argc, argv); });
-    const int code = dispatch(line, group);
+    const int code = dispatch(line, group, failures);
     // A script must not take half an answer for a whole one.
     prepare(group, [] {
       if (!std::cout.flush()) throw EnvironmentError("cannot write to standard output");
