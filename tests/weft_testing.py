@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -25,6 +24,9 @@ SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE", pathlib.Path(__file__).resol
 WEFT = pathlib.Path(os.environ.get("WEFT", SOURCE / "build" / "weft"))
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(SOURCE / "scripts"))
+from support.server import Server  # noqa: E402
+
 same_results = importlib.machinery.SourceFileLoader("same_results", str(SOURCE / "scripts" / "same_results")).load_module()
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG, EXIT_INTERRUPTED = 2, 3, 70, 130
@@ -136,53 +138,32 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120, preexec_fn=No
 SERVED = {"run", "describe", "workload", "collective", "perf", "goodput", "list"}  # that tests run many times
 
 
-class Server:
-    """A start of `weft serve`, which runs one command line after another (docs/reference/serve.md)."""
+class Servers:
+    """Programs that run one command line after another (docs/reference/serve.md), by their number of ranks."""
 
-    idle, lock = {}, threading.Lock()  # servers without work, by their number of ranks
+    def __init__(self):
+        self.idle, self.lock = {}, threading.Lock()
+        atexit.register(self.end)
 
-    def __init__(self, ranks):
-        self.ranks, self.runs = ranks, 0
-        self.pipes = tempfile.mkdtemp(prefix="weft-server-")
-        names = [os.path.join(self.pipes, str(rank)) for rank in range(ranks or 1)]
-        for name in names:
-            os.mkfifo(name)
-        self.process = start(["serve", self.pipes], ranks, stderr=None)
-        # Open for reading as well, so that this does not wait for processes that may never come.
-        self.files = [os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in names]
+    def take(self, ranks):
+        """One without work, or a new one."""
+        with self.lock:
+            idle = self.idle.setdefault(ranks, [])
+            if idle:
+                return idle.pop()
+        return Server(lambda words: start(words, ranks, stderr=None), ranks or 1)
 
-    def run(self, words, folder, seconds):
-        self.runs += 1
-        out, err = [pathlib.Path(self.pipes) / f"{self.runs}.{name}" for name in ("out", "err")]
-        request = {"folder": str(folder or SOURCE), "words": [str(word) for word in words], "out": str(out), "err": str(err)}
-        for file in self.files:
-            os.write(file, json.dumps(request).encode() + b"\n")
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        line = command(words, self.ranks)
-        if not ready:
-            stop(self.process)
-            raise AssertionError(f"$ {' '.join(line)}\nstill runs after {seconds} s")
-        answer = self.process.stdout.readline()
-        code = int(answer) if answer else self.process.wait()
-        texts = [path.read_text() if path.exists() else "" for path in (out, err)]
-        for path in (out, err):
-            path.unlink(missing_ok=True)
-        return Done(line, code, *texts)
+    def give_back(self, server, ranks):
+        if server.process.poll() is None:
+            with self.lock:
+                self.idle[ranks].append(server)
+        else:
+            server.close()
+            stop(server.process)
 
-    @classmethod
-    def of(cls, ranks):
-        """One that is idle, or a new one."""
-        with cls.lock:
-            servers = cls.idle.setdefault(ranks, [])
-            if servers:
-                return servers.pop()
-        return cls(ranks)
-
-
-    @classmethod
-    def end_all(cls):
+    def end(self):
         """All at once: each takes a moment."""
-        servers = [server for servers in cls.idle.values() for server in servers]
+        servers = [server for idle in self.idle.values() for server in idle]
         for server in servers:
             server.close()
         for server in servers:
@@ -190,34 +171,24 @@ class Server:
                 server.process.wait(timeout=5)
             except subprocess.TimeoutExpired:
                 pass  # stop() has more to say
-            server.remove()
-
-    def close(self):
-        """It ends when it has read to the end of its pipes."""
-        for file in self.files:
-            os.close(file)
-
-    def remove(self):
-        stop(self.process)
-        shutil.rmtree(self.pipes, ignore_errors=True)
+            stop(server.process)
 
 
-atexit.register(Server.end_all)
+servers = Servers()
 
 
 def served(*words, ranks=None, folder=None, seconds=120):
     """Like weft(), for commands that are no scripts, without a start of its own: other command lines may have run in the
     same process before. So it is for tests of what is computed, and not of how the program starts, ends or uses memory."""
-    server = Server.of(ranks)
+    line = command(words, ranks)
+    server = servers.take(ranks)
     try:
-        return server.run(words, folder, seconds)
+        return Done(line, *server.run(words, folder or SOURCE, seconds))
+    except TimeoutError:
+        stop(server.process)
+        raise AssertionError(f"$ {' '.join(line)}\nstill runs after {seconds} s") from None
     finally:
-        if server.process.poll() is None:
-            with Server.lock:
-                Server.idle[ranks].append(server)
-        else:
-            server.close()
-            server.remove()
+        servers.give_back(server, ranks)
 
 
 def registered(what):

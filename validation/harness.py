@@ -7,9 +7,13 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import h5py
 import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+from support.server import Server  # noqa: E402
 
 # OpenMPI for any number of ranks on any machine, also as root. Variables that are already set keep their values.
 MPI_SETTINGS = {
@@ -76,7 +80,8 @@ class Run:
 
 
 class Case:
-    """One folder with README.md, check.py and experiment.yaml, unless check.py names another experiment."""
+    """One folder with README.md, check.py and experiment.yaml, unless check.py names another experiment. In `with`, because
+    its program for all runs has to end."""
 
     def __init__(self, folder, root, weft, scratch, module):
         self.folder = folder
@@ -89,6 +94,7 @@ class Case:
         self.source = module.SOURCE
         self.mpi_ranks = getattr(module, "MPI_RANKS", 1)
         self.rows = []
+        self.server = None
 
     def run(self, changes=None):
         """Runs experiment.yaml with changes such as {"topology.links": 3}; returns the Run, and the experiment as
@@ -103,17 +109,29 @@ class Case:
         config = self.scratch / "experiment.yaml"
         config.write_text(json.dumps(experiment))  # JSON is YAML
         output = self.scratch / "results.h5"
-        words = [self.weft, "run", config, "-o", output, "--summary", "json", "--quiet"]
-        if self.mpi_ranks > 1:
-            words = ["mpirun", "-n", self.mpi_ranks, "--oversubscribe", *words]
+        words = ["run", config, "-o", output, "--summary", "json", "--quiet"]
+        if self.server is None:
+            self.server = Server(self.start, self.mpi_ranks)
+        code, out, err = self.server.run(words, self.scratch)
+        if code != 0:
+            raise RuntimeError(f"weft {' '.join(map(str, words))}: exit code {code}\n{err}")
+        return Run(json.loads(out), output), experiment
+
+    def start(self, words):
+        """One program for all runs of the case."""
+        launcher = ["mpirun", "-n", self.mpi_ranks, "--oversubscribe"] if self.mpi_ranks > 1 else []
         # Programs without a daemon would share a folder for temporary files, and remove it while others use it.
         settings = {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(self.scratch), **os.environ}
-        done = subprocess.run(
-            [str(word) for word in words], env=settings, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
-        return Run(json.loads(done.stdout), output), experiment
+        return subprocess.Popen([str(word) for word in [*launcher, self.weft, *words]], env=settings, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.server is not None:
+            self.server.close()
+            self.server.process.wait()
 
     # Rows. Integers must be equal; numbers with a tolerance explain it.
 

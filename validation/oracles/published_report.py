@@ -36,8 +36,7 @@ def case_of(weft, scratch):
 def one(row, weft):
     """The predicted seconds, or weft's error for the plan."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
-        case = case_of(weft, scratch)
+    with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch, case_of(weft, scratch) as case:
         try:
             found = row.run(case)
         except RuntimeError as error:
@@ -128,9 +127,9 @@ class Interval:
 def interval_of(row, weft):
     """The Sensitivity of one row, or weft's error for the plan."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch, case_of(weft, scratch) as case:
         try:
-            middle, changes, fast, slow = sensitivity(row, case_of(weft, scratch))
+            middle, changes, fast, slow = sensitivity(row, case)
             found = Interval(row.published, middle, fast, slow, changes, row.rounding)
         except RuntimeError as error:
             found = str(error).strip().splitlines()[-1]

@@ -10,7 +10,7 @@
 
 #include "app/command_line/collective_options.hpp"
 #include "app/commands/commands.hpp"
-#include "app/commands/perf_report.hpp"
+#include "app/perf/perf_report.hpp"
 #include "app/pictures/picture.hpp"
 #include "app/processes/prepare.hpp"
 #include "app/reports/recording.hpp"

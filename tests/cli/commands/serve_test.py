@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, Server, attributes, start, stop, weft  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, attributes, servers, start, stop, weft  # noqa: E402
 
 RUN = {"topology": STAR, "network": NETWORK, "simulation": {"seed": 3},
        "workload": {"kind": "traffic", "pattern": "permutation", "size": "20 kB"}}
@@ -99,12 +99,12 @@ class Tests(ProgramTest):
 
     def test_a_process_that_dies_is_told(self):
         path = self.write(RUN)
-        server = Server(2)
-        self.assertEqual(server.run(["run", path, "-o", "a.h5", "--quiet"], self.folder, 60).code, 0)
+        server = servers.take(2)
+        self.assertEqual(server.run(["run", path, "-o", "a.h5", "--quiet"], self.folder, 60)[0], 0)
         server.process.kill()
-        self.assertLess(server.run(["run", path, "-o", "b.h5", "--quiet"], self.folder, 60).code, 0)
-        server.close()
-        server.remove()
+        self.assertLess(server.run(["run", path, "-o", "b.h5", "--quiet"], self.folder, 60)[0], 0)
+        servers.give_back(server, 2)
+        self.assertNotIn(server, servers.idle[2])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from oracles.permutation import check_permutations
 
+SECONDS = 70
 SOURCE = "Bertsekas, Gallager; Mo, Walrand 2000"
 
 

@@ -4,6 +4,7 @@ import numpy
 from oracles.lindley import fifo
 from oracles.wire import Network, quantity, serialization
 
+SECONDS = 25
 SOURCE = "Pollaczek, Khinchine"
 SOURCES = 16
 PACKETS = {0.5: 20000, 0.8: 40000, 0.9: 80000}  # per source

@@ -4,6 +4,7 @@ import re
 
 from oracles.published_steps import KORTHIKANTI, NARAYANAN, PARTS, mean_error, predict, right_order, settings, without
 
+SECONDS = 80
 SOURCE = "Narayanan et al. 2021, table 1; Korthikanti et al. 2022, table 5"
 # The rows that take less than a quarter of a minute. WEFT_ALL_ROWS=1 prints all of them.
 SMALL = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}

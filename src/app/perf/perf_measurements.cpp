@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/perf_measurements.hpp"
+#include "app/perf/perf_measurements.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "app/command_line/collective_options.hpp"
-#include "app/commands/perf_analysis.hpp"
-#include "app/commands/perf_sweep.hpp"
+#include "app/perf/perf_analysis.hpp"
+#include "app/perf/perf_sweep.hpp"
 
 namespace weft {
 

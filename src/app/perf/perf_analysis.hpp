@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/perf_measurements.hpp"
-#include "app/commands/perf_sweep.hpp"
+#include "app/perf/perf_measurements.hpp"
+#include "app/perf/perf_sweep.hpp"
 
 namespace weft {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/perf_analysis.hpp"
+#include "app/perf/perf_analysis.hpp"
 
 #include <algorithm>
 #include <cmath>
