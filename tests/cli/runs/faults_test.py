@@ -71,6 +71,13 @@ class Faults(ProgramTest):
                     preexec_fn=limit(resource.RLIMIT_AS, 700 * MEBIBYTE))
         self.assertEqual(done.code, 0, done)
 
+    def test_commands_that_write_no_results_need_no_mpi(self):
+        path = self.write({"topology": STAR, "workload": {"kind": "traffic", "pattern": "permutation", "size": "1 kB"}})
+        for words in (["list"], ["topology", path], ["describe", path], ["collective", "ring", "--ranks", "4", "--size", "1MiB"]):
+            with self.subTest(words[0]):
+                done = weft(*words, folder=self.folder, preexec_fn=limit(resource.RLIMIT_AS, 200 * MEBIBYTE))
+                self.assertEqual((done.code, done.messages()), (0, []), done)
+
 
 if __name__ == "__main__":
     unittest.main()
