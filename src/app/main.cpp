@@ -2,12 +2,12 @@
 // The entry: MPI, and the command line.
 #include <optional>
 
-#include <mpi.h>
 #include <ns3/nstime.h>
 
 #include "app/command_line/script_command.hpp"
 #include "app/commands/run_command_line.hpp"
 #include "engine/mpi_session.hpp"
+#include "engine/process_group.hpp"
 #include "support/basics/error.hpp"
 #include "support/system/interrupt.hpp"
 
@@ -23,7 +23,6 @@ int main(int argc, char** argv) {
   }
   ns3::Time::SetResolution(ns3::Time::PS);
   weft::ProcessGroup group = session->processes();
-  MPI_Comm failures = MPI_COMM_NULL;
-  if (group.size() > 1) MPI_Comm_dup(group.communicator(), &failures);
+  weft::ProcessGroup failures = group.twin();
   return weft::run_command_line(argc, argv, group, failures);
 }

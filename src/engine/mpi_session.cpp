@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include "engine/process_group.hpp"
 #include "support/basics/error.hpp"
 
 namespace weft {

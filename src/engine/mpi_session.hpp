@@ -2,9 +2,9 @@
 // MPI from its initialisation to its end.
 #pragma once
 
-#include "engine/process_group.hpp"
-
 namespace weft {
+
+class ProcessGroup;
 
 /// Initialises MPI, unless this has been done. Works under mpirun and without it (a group of one process). When more
 /// ranks run on this host than there are processor cores for them, Open MPI is told to yield while it waits (its

@@ -34,6 +34,13 @@ ProcessGroup::ProcessGroup(MPI_Comm communicator, std::size_t largest_message)
 
 ProcessGroup ProcessGroup::alone() { return ProcessGroup(); }
 
+ProcessGroup ProcessGroup::twin() const {
+  if (size_ == 1) return alone();
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(communicator_, &copy);
+  return ProcessGroup(copy, largest_message_);
+}
+
 MPI_Comm ProcessGroup::communicator() const {
   if (communicator_ == MPI_COMM_SELF) begin_mpi();
   return communicator_;

@@ -21,6 +21,8 @@ class ProcessGroup {
   /// `largest_message`: batches above this many bytes travel in several MPI messages, because MPI counts are 31 bit.
   /// The same number on all ranks, in [1, 2^31).
   explicit ProcessGroup(MPI_Comm communicator, std::size_t largest_message = std::size_t{1} << 30);
+  /// The same processes with a communicator of their own, which no one frees. Collective.
+  ProcessGroup twin() const;
   /// This process alone. No function calls MPI, except communicator(), which begins it.
   static ProcessGroup alone();
 

@@ -18,6 +18,7 @@
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 #include "engine/mpi_session.hpp"
+#include "engine/process_group.hpp"
 #include "fabric/ns3/ns3_view.hpp"
 #include "units/text.hpp"
 

@@ -11,6 +11,7 @@
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 #include "engine/mpi_session.hpp"
+#include "engine/process_group.hpp"
 #include "fabric/ns3/ns3_view.hpp"
 #include "internet/internet.hpp"
 #include "units/text.hpp"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <map>
 
 #include <fmt/format.h>
 
+#include "support/basics/kept_for_command.hpp"
 #include "support/system/data_directory.hpp"
 #include "workloads/reading/device.hpp"
 #include "workloads/reading/reading.hpp"
@@ -233,14 +233,16 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
 }  // namespace
 
 const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name, ConstantsLevel level) {
-  static std::map<std::pair<std::string, ConstantsLevel>, CollectiveKernel> known;
+  static KeptForCommand<std::pair<std::string, ConstantsLevel>, CollectiveKernel> kept;
+  auto& known = kept.values();
   if (const auto at = known.find({name, level}); at != known.end()) return at->second;
   const Spec file = named_file(where, "kernels", "collective_kernel", name);
   return known.emplace(std::pair(name, level), KernelReader(level).kernel(file)).first->second;
 }
 
 const CollectiveTransport& collective_transport(const Spec& where, const std::string& name, ConstantsLevel level) {
-  static std::map<std::pair<std::string, ConstantsLevel>, CollectiveTransport> known;
+  static KeptForCommand<std::pair<std::string, ConstantsLevel>, CollectiveTransport> kept;
+  auto& known = kept.values();
   if (const auto at = known.find({name, level}); at != known.end()) return at->second;
   const Spec file = named_file(where, "transports", "collective_transport", name);
   return known.emplace(std::pair(name, level), KernelReader(level).transport(file)).first->second;

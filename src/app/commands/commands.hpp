@@ -19,6 +19,6 @@ int goodput_command(const CommandLine& line, ProcessGroup& group);
 int bench_command(const CommandLine& line, ProcessGroup& group);
 /// Each process runs the command lines that it reads from its pipe (docs/reference/serve.md). `failures`: see
 /// run_command_line().
-int serve_command(const CommandLine& line, ProcessGroup& group, MPI_Comm failures);
+int serve_command(const CommandLine& line, ProcessGroup& group, ProcessGroup& failures);
 
 }  // namespace weft

@@ -12,13 +12,15 @@
 #include "app/commands/commands.hpp"
 #include "app/processes/prepare.hpp"
 #include "app/running/version.hpp"
+#include "engine/process_group.hpp"
 #include "support/basics/error.hpp"
+#include "support/basics/kept_for_command.hpp"
 #include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {
 
-int dispatch(const CommandLine& line, ProcessGroup& group, MPI_Comm failures) {
+int dispatch(const CommandLine& line, ProcessGroup& group, ProcessGroup& failures) {
   if (line.command == "run") return run_command(line, group);
   if (line.command == "describe") return describe_command(line, group);
   if (line.command == "workload") return workload_command(line, group);
@@ -36,11 +38,11 @@ int dispatch(const CommandLine& line, ProcessGroup& group, MPI_Comm failures) {
 
 /// True if all processes arrive here within a second of each other: then the failure is on all of them. Blocks for a
 /// second at most. `failures` has no other use.
-bool all_fail(MPI_Comm failures) {
+bool all_fail(ProcessGroup& failures) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(1);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(failures, &request);
+  MPI_Ibarrier(failures.communicator(), &request);
   for (int done = 0; Clock::now() < deadline;) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done != 0) return true;
@@ -50,7 +52,7 @@ bool all_fail(MPI_Comm failures) {
 }
 
 /// A failure in a run may be on this process only: then it prints it and ends all. If it is on all, one prints it.
-int fail(ProcessGroup& group, MPI_Comm failures, const std::string& message, int code) {
+int fail(ProcessGroup& group, ProcessGroup& failures, const std::string& message, int code) {
   const bool alone = group.size() == 1;
   const bool all = alone || all_fail(failures);
   if (!all || group.rank() == 0) say(message);
@@ -62,7 +64,8 @@ int fail(ProcessGroup& group, MPI_Comm failures, const std::string& message, int
 
 void say(const std::string& message) { std::cerr << "weft: " + message + "\n" << std::flush; }
 
-int run_command_line(int argc, const char* const* argv, ProcessGroup& group, MPI_Comm failures) {
+int run_command_line(int argc, const char* const* argv, ProcessGroup& group, ProcessGroup& failures) {
+  begin_command();
   try {
     CommandLine line;
     prepare(group, [&] { line = parse_command_line(argc, argv); });

@@ -4,15 +4,13 @@
 
 #include <string>
 
-#include <mpi.h>
-
-#include "engine/process_group.hpp"
-
 namespace weft {
 
+class ProcessGroup;
+
 /// Does what the words after the program's name say. Gives the exit code. Collective: the same words on all processes
-/// of `group`. `failures`: a communicator of the same processes, which no one else uses; none for a process alone.
-int run_command_line(int argc, const char* const* argv, ProcessGroup& group, MPI_Comm failures);
+/// of `group`. `failures`: its twin, which no one else uses.
+int run_command_line(int argc, const char* const* argv, ProcessGroup& group, ProcessGroup& failures);
 
 /// A line for the user on standard error, in one piece: others may write at the same time.
 void say(const std::string& message);

@@ -61,7 +61,7 @@ class Redirection {
   int before_;
 };
 
-int run(const Request& request, ProcessGroup& group, MPI_Comm failures) {
+int run(const Request& request, ProcessGroup& group, ProcessGroup& failures) {
   std::error_code failed;
   std::filesystem::current_path(request.folder, failed);
   if (failed) throw EnvironmentError(fmt::format("cannot enter '{}': {}", request.folder, failed.message()));
@@ -79,7 +79,7 @@ int run(const Request& request, ProcessGroup& group, MPI_Comm failures) {
 
 }  // namespace
 
-int serve_command(const CommandLine& line, ProcessGroup& group, MPI_Comm failures) {
+int serve_command(const CommandLine& line, ProcessGroup& group, ProcessGroup& failures) {
   const std::string pipe = fmt::format("{}/{}", line.words.at(0), group.rank());
   std::ifstream requests(pipe);
   if (!requests)
@@ -90,6 +90,7 @@ int serve_command(const CommandLine& line, ProcessGroup& group, MPI_Comm failure
     end_at_once_on_interrupts();  // there is nothing to finish
     if (group.rank() == 0 && !(std::cout << code << std::endl))
       throw EnvironmentError("cannot write to standard output");
+    if (code == exit_interrupted) return code;
   }
   return exit_done;
 }

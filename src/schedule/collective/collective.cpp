@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "support/basics/contract.hpp"
+#include "support/basics/kept_for_command.hpp"
 
 namespace weft {
 namespace {
@@ -263,7 +263,8 @@ bool is_schedule_file(const std::string& name) {
 }
 
 std::shared_ptr<const CollectiveAlgorithm> find_collective(const std::string& name) {
-  static std::map<std::string, std::shared_ptr<const CollectiveAlgorithm>> made;
+  static KeptForCommand<std::string, std::shared_ptr<const CollectiveAlgorithm>> kept;
+  auto& made = kept.values();
   if (const auto known = made.find(name); known != made.end()) return known->second;
   std::shared_ptr<const CollectiveAlgorithm> algorithm;
   if (const auto* entry = CollectiveRegistry::instance().find(name)) {

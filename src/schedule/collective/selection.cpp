@@ -5,11 +5,11 @@
 #include <bit>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "support/basics/kept_for_command.hpp"
 #include "support/documents/spec.hpp"
 #include "support/system/data_directory.hpp"
 
@@ -103,7 +103,8 @@ fs::path table_of(const std::string& name) {
 }  // namespace
 
 std::shared_ptr<const CollectiveSelector> find_selector(const std::string& name) {
-  static std::map<std::string, std::shared_ptr<const CollectiveSelector>> made;
+  static KeptForCommand<std::string, std::shared_ptr<const CollectiveSelector>> kept;
+  auto& made = kept.values();
   if (const auto known = made.find(name); known != made.end()) return known->second;
   if (const auto* entry = SelectorRegistry::instance().find(name)) return made[name] = entry->make();
   if (CollectiveRegistry::instance().find(name) != nullptr) return nullptr;

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, attributes, servers, start, stop, weft  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, attributes, served, servers, start, stop, weft  # noqa: E402
 
 RUN = {"topology": STAR, "network": NETWORK, "simulation": {"seed": 3},
        "workload": {"kind": "traffic", "pattern": "permutation", "size": "20 kB"}}
@@ -59,6 +59,18 @@ class Serve(ProgramTest):
                 for name in ("bad", "unknown", "good"):
                     (self.folder / f"{name}.out").unlink()
                     (self.folder / f"{name}.err").unlink()
+
+    def test_files_are_read_again_for_each(self):
+        """A table of algorithms with the same name and another content, as in another folder or after a change."""
+        work = {"kind": "collective", "collective": "all_reduce", "algorithm": "mine.yaml", "size": "40 kB"}
+        path = self.write({**RUN, "workload": work})
+        found = set()
+        for algorithm in ("ring", "halving_doubling"):
+            self.write(f"rules: [{{kind: all_reduce, algorithm: {algorithm}}}]\n", "mine.yaml")
+            together, alone = (self.simulate(path, output=f"{start.__name__}.h5", start=start) for start in (served, weft))
+            self.assert_same_results(together[1], alone[1])
+            found.add(together[0]["fingerprint"])
+        self.assertEqual(len(found), 2)
 
     def test_requests_that_are_wrong(self):
         good = self.request("good", "list")
