@@ -8,20 +8,26 @@ add_library(weft_rooms INTERFACE)
 add_library(weft_usage INTERFACE)
 target_link_libraries(weft_rooms INTERFACE weft_usage)
 
-# weft_batches(COUNT SOURCE...): files of one folder are compiled together, so many at a time. A local name of a room has
-# to differ from those of the folder that it is in, and from no others.
+# weft_batches(COUNT [ACROSS_FOLDERS] SOURCE...): files are compiled together, so many at a time, those of a folder apart
+# unless they may be ACROSS_FOLDERS: a local name of a room has to differ from those of the folder that it is in, and from
+# no others.
 function(weft_batches most)
-  set(before "")
+  cmake_parse_arguments(PARSE_ARGV 1 given ACROSS_FOLDERS "" "")
+  set(sources ${given_UNPARSED_ARGUMENTS})
+  list(SORT sources)
+  set(folder "")
   set(batch 0)
-  list(SORT ARGN)
-  foreach(source ${ARGN})
-    get_filename_component(folder ${source} DIRECTORY)
-    if(NOT folder STREQUAL before OR count EQUAL most)
+  set(count ${most})
+  foreach(source ${sources})
+    if(NOT given_ACROSS_FOLDERS)
+      get_filename_component(folder ${source} DIRECTORY)
+    endif()
+    if(count EQUAL most OR NOT folder STREQUAL before)
       math(EXPR batch "${batch} + 1")
       set(count 0)
     endif()
     math(EXPR count "${count} + 1")
-    set(before ${folder})
+    set(before "${folder}")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${batch})
   endforeach()
 endfunction()
@@ -36,11 +42,9 @@ function(weft_compile_together target)
   endif()
 endfunction()
 
-# weft_runs_once(TARGET): most of the time to run such a room goes elsewhere. Release has it at -O1, which is compiled in
-# half of the time of -O3, and what most of its files include is compiled once. (GCC 12 at -O3 warns of overflows within
-# precompiled headers that are none.) With WEFT_UNITY=OFF every file has to include what it needs, and fails if not.
-function(weft_runs_once target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+# weft_precompile(TARGET): what most of its files include is compiled once. With WEFT_UNITY=OFF every file has to include
+# what it needs, and fails if not.
+function(weft_precompile target)
   if(NOT WEFT_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     return()
   endif()
@@ -57,7 +61,8 @@ endfunction()
 
 # weft_room(NAME [RUNS_ONCE] [DEPENDS ROOM...] [LIBRARIES TARGET...])
 # The *.cpp of src/NAME, or of NAME for the open folders, and of the folders in it become the object library weft_NAME.
-# A room without *.cpp is an interface library. main.cpp is left to weft_program. RUNS_ONCE: see above.
+# A room without *.cpp is an interface library. main.cpp is left to weft_program. RUNS_ONCE: what it does is done once
+# for a run or an operation, not once per packet.
 function(weft_room name)
   cmake_parse_arguments(room "RUNS_ONCE" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
@@ -72,7 +77,12 @@ function(weft_room name)
     weft_compile_together(weft_${name})
     weft_batches(12 ${sources})
     if(room_RUNS_ONCE)
-      weft_runs_once(weft_${name})
+      # Most of the time to run it goes elsewhere: Release has it at -O1, which is compiled in half of the time of -O3.
+      target_compile_options(weft_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
+    # GCC 12 at -O3 warns of overflows within precompiled headers that are none.
+    if(room_RUNS_ONCE OR WEFT_SANITIZE)
+      weft_precompile(weft_${name})
     endif()
     set(scope PUBLIC)
     target_sources(weft_rooms INTERFACE $<TARGET_OBJECTS:weft_${name}>)

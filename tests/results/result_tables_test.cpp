@@ -33,8 +33,8 @@ struct WiderMessage : MessageRecord {
 template <>
 struct ResultTable<WiderMessage> : ResultTable<MessageRecord> {
   static constexpr auto columns() {
-    return std::tuple_cat(ResultTable<MessageRecord>::columns(),
-                          std::tuple(counted("extra", "B", "more than others", &WiderMessage::extra)));
+    return Columns(ResultTable<MessageRecord>::columns(),
+                   counted("extra", "B", "more than others", &WiderMessage::extra));
   }
 };
 

@@ -10,7 +10,9 @@
 #include <type_traits>
 
 #include "app/reports/job_results.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
 #include "results/tables/fingerprint.hpp"
+#include "results/tables/result_tables.hpp"
 #include "support/system/interrupt.hpp"
 
 namespace weft {

@@ -8,9 +8,10 @@
 #include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
-#include "results/hdf5/hdf5_recorder.hpp"
 
 namespace weft {
+
+class Hdf5Recorder;
 
 /// Collectives of the workload, as results name them.
 CollectiveDirectory collective_directory(const Workload& workload);

@@ -9,6 +9,7 @@
 #include "app/reports/recording.hpp"
 #include "app/running/ns3_settings.hpp"
 #include "results/hdf5/compare_files.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
 #include "support/basics/contract.hpp"
 #include "support/basics/error.hpp"
 #include "support/system/interrupt.hpp"

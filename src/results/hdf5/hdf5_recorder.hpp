@@ -19,7 +19,6 @@
 #include "results/tables/collective_log.hpp"
 #include "results/tables/manifest.hpp"
 #include "results/tables/records.hpp"
-#include "results/tables/result_tables.hpp"
 #include "results/tables/table.hpp"
 #include "support/basics/contract.hpp"
 #include "support/basics/error.hpp"

@@ -6,6 +6,7 @@
 #include "results/hdf5/hdf5_recorder.hpp"
 #include "results/processes/agreement.hpp"
 #include "results/tables/collective_results.hpp"
+#include "results/tables/result_tables.hpp"
 #include "support/basics/contract.hpp"
 
 namespace weft {

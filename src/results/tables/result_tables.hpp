@@ -40,9 +40,9 @@ constexpr std::int64_t time_part(const Row& row) {
 /// Columns `part_...` of `row.parts`, optional.
 template <class Row, TimePart... parts>
 constexpr auto time_part_columns() {
-  return std::tuple(optional_column(time_part_texts[static_cast<std::size_t>(parts)].column, "ps",
-                                    time_part_texts[static_cast<std::size_t>(parts)].description,
-                                    &time_part<Row, parts>)...);
+  return Columns(optional_column(time_part_texts[static_cast<std::size_t>(parts)].column, "ps",
+                                 time_part_texts[static_cast<std::size_t>(parts)].description,
+                                 &time_part<Row, parts>)...);
 }
 template <class Row>
 constexpr auto message_part_columns() {
@@ -52,9 +52,9 @@ constexpr auto message_part_columns() {
 }
 template <class Row>
 constexpr auto rank_part_columns() {
-  return std::tuple_cat(
-      time_part_columns<Row, TimePart::compute, TimePart::launch, TimePart::handling, TimePart::sending>(),
-      message_part_columns<Row>(), time_part_columns<Row, TimePart::credits, TimePart::peers, TimePart::idle>());
+  return Columns(time_part_columns<Row, TimePart::compute, TimePart::launch, TimePart::handling, TimePart::sending>(),
+                 message_part_columns<Row>(),
+                 time_part_columns<Row, TimePart::credits, TimePart::peers, TimePart::idle>());
 }
 
 }  // namespace detail
@@ -68,40 +68,39 @@ struct ResultTable<MessageRecord> {
   static constexpr std::uint64_t salt = 1;
   static constexpr RowKey key(const Row& row) { return {static_cast<std::uint64_t>(row.delivered), row.id}; }
   static constexpr auto columns() {
-    return std::tuple_cat(
-        std::tuple(
-            counted("id", "id", "sending host << 32 | number of the message at that host", &Row::id),
-            counted("source", "id", "sending rank, not its host", &Row::source),
-            counted("destination", "id", "receiving rank, not its host", &Row::destination),
-            counted("bytes", "B", "payload", &Row::bytes),
-            counted("issued", "ps", "handed to the queue pair", &Row::issued),
-            counted("delivered", "ps", "last byte at the destination", &Row::delivered),
-            counted("ideal", "ps", "duration alone on an idle network, on one way, without window limit", &Row::ideal),
-            counted("packets", "1", "data packets it was cut into", &Row::packets),
-            counted_as(
-                "collective", "id", "`/collectives/id`, -1 if none",
-                [](const Row& row) { return collective_or_none(row.collective); }, &Row::collective),
-            counted("tag", "id", "matching tag", &Row::tag),
-            column("slowdown", "1",
-                   "duration / `ideal`; below 1 if its packets took several ways at once, or a shorter one",
-                   [](const Row& row) { return detail::ratio(row.delivered - row.issued, row.ideal); }),
-            column("queueing", "ps", "its last packet waited in queues", &Row::queueing),
-            column("paused", "ps", "flow control held its packets at their host, or its last packet in switches",
-                   &Row::paused),
-            column("retransmission", "ps",
-                   "from the sending of a packet that was lost until it was sent again, overlaps once",
-                   &Row::retransmission),
-            column("slow_link_1", "id", "`/links/id` for which its last packet waited longest, -1 if it never waited",
-                   [](const Row& row) { return row.slow_link(0); }),
-            column("slow_link_2", "id", "second", [](const Row& row) { return row.slow_link(1); }),
-            column("slow_link_3", "id", "third", [](const Row& row) { return row.slow_link(2); }),
-            column("slow_wait_1", "ps", "wait for `slow_link_1`", [](const Row& row) { return row.slowest_waits[0]; }),
-            column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
-            column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; }),
-            optional_column("cause", "id",
-                            "`id` of the message that had to come to its sender before it, that its sender had to send "
-                            "before, or that had its slot at the receiver; -1 if it was sent when its operation began",
-                            [](const Row& row) { return message_or_none(row.cause); })),
+    return Columns(
+        counted("id", "id", "sending host << 32 | number of the message at that host", &Row::id),
+        counted("source", "id", "sending rank, not its host", &Row::source),
+        counted("destination", "id", "receiving rank, not its host", &Row::destination),
+        counted("bytes", "B", "payload", &Row::bytes),
+        counted("issued", "ps", "handed to the queue pair", &Row::issued),
+        counted("delivered", "ps", "last byte at the destination", &Row::delivered),
+        counted("ideal", "ps", "duration alone on an idle network, on one way, without window limit", &Row::ideal),
+        counted("packets", "1", "data packets it was cut into", &Row::packets),
+        counted_as(
+            "collective", "id", "`/collectives/id`, -1 if none",
+            [](const Row& row) { return collective_or_none(row.collective); }, &Row::collective),
+        counted("tag", "id", "matching tag", &Row::tag),
+        column("slowdown", "1",
+               "duration / `ideal`; below 1 if its packets took several ways at once, or a shorter one",
+               [](const Row& row) { return detail::ratio(row.delivered - row.issued, row.ideal); }),
+        column("queueing", "ps", "its last packet waited in queues", &Row::queueing),
+        column("paused", "ps", "flow control held its packets at their host, or its last packet in switches",
+               &Row::paused),
+        column("retransmission", "ps",
+               "from the sending of a packet that was lost until it was sent again, overlaps once",
+               &Row::retransmission),
+        column("slow_link_1", "id", "`/links/id` for which its last packet waited longest, -1 if it never waited",
+               [](const Row& row) { return row.slow_link(0); }),
+        column("slow_link_2", "id", "second", [](const Row& row) { return row.slow_link(1); }),
+        column("slow_link_3", "id", "third", [](const Row& row) { return row.slow_link(2); }),
+        column("slow_wait_1", "ps", "wait for `slow_link_1`", [](const Row& row) { return row.slowest_waits[0]; }),
+        column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
+        column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; }),
+        optional_column("cause", "id",
+                        "`id` of the message that had to come to its sender before it, that its sender had to send "
+                        "before, or that had its slot at the receiver; -1 if it was sent when its operation began",
+                        [](const Row& row) { return message_or_none(row.cause); }),
         detail::message_part_columns<Row>());
   }
 };
@@ -114,29 +113,27 @@ struct ResultTable<CollectiveResult> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.info.id, 0}; }
   static constexpr auto columns() {
-    return std::tuple_cat(
-        std::tuple(
-            column("id", "id", "number of the collective in the workload", [](const Row& row) { return row.info.id; }),
-            column("job", "id", "`/jobs/job` it belongs to", [](const Row& row) { return row.info.job; }),
-            column("kind", "text", "`all_reduce`, `all_gather`, ...", [](const Row& row) { return row.info.kind; }),
-            column("algorithm", "text", "`ring`, ...", [](const Row& row) { return row.info.algorithm; }),
-            column("label", "text", "name in the workload", [](const Row& row) { return row.info.label; }),
-            column("ranks", "1", "ranks that take part", [](const Row& row) { return row.info.ranks; }),
-            column("finished_ranks", "1",
-                   "ranks that finished their part; fewer than `ranks` if the run was interrupted",
-                   &Row::finished_ranks),
-            column("bytes", "B", "size by nccl-tests' definition", [](const Row& row) { return row.info.bytes; }),
-            column("start", "ps", "its first rank started, -1 if no rank finished", &Row::start),
-            column("end", "ps", "its last rank ended, -1 if no rank finished", &Row::end),
-            column("last_start", "ps",
-                   "its last rank started: before, others may have waited for it; -1 if no rank finished",
-                   &Row::last_start),
-            column("time", "ps", "`end` - `start`, -1 if not all ranks finished", &Row::time),
-            column("algbw", "GB/s", "`bytes` / `time`, 0 if `time` is not above 0", &Row::algorithm_bandwidth),
-            column("busbw", "GB/s", "`algbw` times the bus factor, such as 2 (n - 1) / n for all_reduce",
-                   &Row::bus_bandwidth),
-            column("messages", "1", "sent by all of its ranks", &Row::messages),
-            column("sent_bytes", "B", "payload sent by all of its ranks", &Row::sent_bytes)),
+    return Columns(
+        column("id", "id", "number of the collective in the workload", [](const Row& row) { return row.info.id; }),
+        column("job", "id", "`/jobs/job` it belongs to", [](const Row& row) { return row.info.job; }),
+        column("kind", "text", "`all_reduce`, `all_gather`, ...", [](const Row& row) { return row.info.kind; }),
+        column("algorithm", "text", "`ring`, ...", [](const Row& row) { return row.info.algorithm; }),
+        column("label", "text", "name in the workload", [](const Row& row) { return row.info.label; }),
+        column("ranks", "1", "ranks that take part", [](const Row& row) { return row.info.ranks; }),
+        column("finished_ranks", "1", "ranks that finished their part; fewer than `ranks` if the run was interrupted",
+               &Row::finished_ranks),
+        column("bytes", "B", "size by nccl-tests' definition", [](const Row& row) { return row.info.bytes; }),
+        column("start", "ps", "its first rank started, -1 if no rank finished", &Row::start),
+        column("end", "ps", "its last rank ended, -1 if no rank finished", &Row::end),
+        column("last_start", "ps",
+               "its last rank started: before, others may have waited for it; -1 if no rank finished",
+               &Row::last_start),
+        column("time", "ps", "`end` - `start`, -1 if not all ranks finished", &Row::time),
+        column("algbw", "GB/s", "`bytes` / `time`, 0 if `time` is not above 0", &Row::algorithm_bandwidth),
+        column("busbw", "GB/s", "`algbw` times the bus factor, such as 2 (n - 1) / n for all_reduce",
+               &Row::bus_bandwidth),
+        column("messages", "1", "sent by all of its ranks", &Row::messages),
+        column("sent_bytes", "B", "payload sent by all of its ranks", &Row::sent_bytes),
         detail::time_part_columns<Row, TimePart::launch, TimePart::handling>(), detail::message_part_columns<Row>(),
         detail::time_part_columns<Row, TimePart::credits, TimePart::peers>());
   }
@@ -151,11 +148,11 @@ struct ResultTable<CollectivePart> {
   static constexpr std::uint64_t salt = 2;
   static constexpr RowKey key(const Row& row) { return {row.collective, row.rank}; }
   static constexpr auto columns() {
-    return std::tuple(counted("collective", "id", "`/collectives/id`", &Row::collective),
-                      counted("rank", "id", "`/ranks/rank`", &Row::rank),
-                      counted("start", "ps", "it started", &Row::start), counted("end", "ps", "it ended", &Row::end),
-                      counted("messages", "1", "sent by the rank", &Row::messages),
-                      counted("bytes", "B", "payload sent by the rank", &Row::bytes));
+    return Columns(counted("collective", "id", "`/collectives/id`", &Row::collective),
+                   counted("rank", "id", "`/ranks/rank`", &Row::rank),
+                   counted("start", "ps", "it started", &Row::start), counted("end", "ps", "it ended", &Row::end),
+                   counted("messages", "1", "sent by the rank", &Row::messages),
+                   counted("bytes", "B", "payload sent by the rank", &Row::bytes));
   }
 };
 
@@ -167,7 +164,7 @@ struct ResultTable<LinkRecord> {
   static constexpr std::uint64_t salt = 3;
   static constexpr RowKey key(const Row& row) { return {row.id, 0}; }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         counted("id", "id", "2 * link + direction", &Row::id), counted("from", "id", "node it leaves", &Row::from),
         counted("to", "id", "node it reaches", &Row::to),
         counted("from_port", "id", "port number at `from`", &Row::from_port),
@@ -208,20 +205,19 @@ struct ResultTable<LinkClassRecord> {
     return row.marked != 0 || row.dropped != 0 || row.trimmed != 0 || row.paused != 0 || row.stopped != 0;
   }
   static constexpr auto columns() {
-    return std::tuple(
-        counted("link", "id", "`/links/id`", &Row::link),
-        counted("lane", "id", "number of the class, the most urgent first", &Row::lane),
-        counted("priority", "id", "IEEE 802.1Q priority", &Row::priority),
-        counted("packets", "1", "sent", &Row::packets),
-        counted("bytes", "B", "their frames, without preamble and gap", &Row::bytes),
-        column("peak_queue", "B", "most frames waiting", &Row::peak_queue),
-        counted("marked", "1", "packets marked by ECN", &Row::marked),
-        counted("dropped", "1", "packets for which there was no room", &Row::dropped),
-        counted("trimmed", "1", "packets that lost their payload", &Row::trimmed),
-        counted("paused", "ps", "the other end had stopped the class or had no room for it", &Row::paused),
-        counted("pauses_received", "1", "pause frames that stop the class", &Row::pauses_received),
-        counted("stopped", "ps", "this end had stopped the class of the other direction", &Row::stopped),
-        counted("pauses_sent", "1", "pause frames sent to stop it", &Row::pauses_sent));
+    return Columns(counted("link", "id", "`/links/id`", &Row::link),
+                   counted("lane", "id", "number of the class, the most urgent first", &Row::lane),
+                   counted("priority", "id", "IEEE 802.1Q priority", &Row::priority),
+                   counted("packets", "1", "sent", &Row::packets),
+                   counted("bytes", "B", "their frames, without preamble and gap", &Row::bytes),
+                   column("peak_queue", "B", "most frames waiting", &Row::peak_queue),
+                   counted("marked", "1", "packets marked by ECN", &Row::marked),
+                   counted("dropped", "1", "packets for which there was no room", &Row::dropped),
+                   counted("trimmed", "1", "packets that lost their payload", &Row::trimmed),
+                   counted("paused", "ps", "the other end had stopped the class or had no room for it", &Row::paused),
+                   counted("pauses_received", "1", "pause frames that stop the class", &Row::pauses_received),
+                   counted("stopped", "ps", "this end had stopped the class of the other direction", &Row::stopped),
+                   counted("pauses_sent", "1", "pause frames sent to stop it", &Row::pauses_sent));
   }
 };
 
@@ -237,7 +233,7 @@ struct ResultTable<LinkWaitRecord> {
     return {row.link, static_cast<std::uint64_t>(row.job + 1) << 32 | static_cast<std::uint64_t>(row.ahead + 1)};
   }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         column("link", "id", "`/links/id`", &Row::link),
         column("job", "id", "`/jobs/job` of the messages, -1 if their host has several", &Row::job),
         column("ahead", "id", "`/jobs/job` of the packets in front, -1 if there was none or their host has several",
@@ -262,7 +258,7 @@ struct ResultTable<LinkPauseRecord> {
     return {row.link, static_cast<std::uint64_t>(row.lane) << 32 | row.cause};
   }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         column("link", "id", "`/links/id` of the link that was stopped", &Row::link),
         column("lane", "id", "`/link_classes/lane`", &Row::lane),
         column("cause", "id", "`/links/id`: most of what had come over `link` waited for this one then", &Row::cause),
@@ -282,15 +278,15 @@ struct ResultTable<QueueDepthRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.link, row.lane}; }
   static constexpr auto columns() {
-    return std::tuple(column("link", "id", "`/links/id`", &Row::link),
-                      column("lane", "id", "`/link_classes/lane`", &Row::lane),
-                      column("priority", "id", "IEEE 802.1Q priority", &Row::priority),
-                      column("occupied", "ps", "something waited", &Row::occupied),
-                      column("peak", "B", "most bytes of frames that waited", &Row::peak),
-                      column("mean", "B", "averaged over the simulated time", &Row::mean),
-                      column("p50", "B", "not exceeded for 50 % of the simulated time", &Row::p50),
-                      column("p90", "B", "for 90 %", &Row::p90), column("p99", "B", "for 99 %", &Row::p99),
-                      column("p999", "B", "for 99.9 %", &Row::p999));
+    return Columns(column("link", "id", "`/links/id`", &Row::link),
+                   column("lane", "id", "`/link_classes/lane`", &Row::lane),
+                   column("priority", "id", "IEEE 802.1Q priority", &Row::priority),
+                   column("occupied", "ps", "something waited", &Row::occupied),
+                   column("peak", "B", "most bytes of frames that waited", &Row::peak),
+                   column("mean", "B", "averaged over the simulated time", &Row::mean),
+                   column("p50", "B", "not exceeded for 50 % of the simulated time", &Row::p50),
+                   column("p90", "B", "for 90 %", &Row::p90), column("p99", "B", "for 99 %", &Row::p99),
+                   column("p999", "B", "for 99.9 %", &Row::p999));
   }
 };
 
@@ -303,17 +299,17 @@ struct ResultTable<QueuePairRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.host, row.number}; }
   static constexpr auto columns() {
-    return std::tuple(column("host", "id", "sending host", &Row::host),
-                      column("number", "id", "of the queue pair at its host", &Row::number),
-                      column("destination", "id", "receiving host", &Row::destination),
-                      column("messages", "1", "posted", &Row::messages),
-                      column("bytes", "B", "payload of the messages posted", &Row::bytes),
-                      column("packets", "1", "acknowledged", &Row::packets),
-                      column("repeated", "1", "packets sent again", &Row::repeated),
-                      column("timeouts", "1", "times that nothing came back for too long", &Row::timeouts),
-                      column("cnps", "1", "congestion notifications received", &Row::cnps),
-                      column("rate", "bit/s", "allowed at the end, 0 if not paced", &Row::rate),
-                      column("window", "B", "allowed at the end, -1 if unlimited", &Row::window));
+    return Columns(column("host", "id", "sending host", &Row::host),
+                   column("number", "id", "of the queue pair at its host", &Row::number),
+                   column("destination", "id", "receiving host", &Row::destination),
+                   column("messages", "1", "posted", &Row::messages),
+                   column("bytes", "B", "payload of the messages posted", &Row::bytes),
+                   column("packets", "1", "acknowledged", &Row::packets),
+                   column("repeated", "1", "packets sent again", &Row::repeated),
+                   column("timeouts", "1", "times that nothing came back for too long", &Row::timeouts),
+                   column("cnps", "1", "congestion notifications received", &Row::cnps),
+                   column("rate", "bit/s", "allowed at the end, 0 if not paced", &Row::rate),
+                   column("window", "B", "allowed at the end, -1 if unlimited", &Row::window));
   }
 };
 
@@ -328,7 +324,7 @@ struct ResultTable<QueuePairRate> {
     return {row.interval, static_cast<std::uint64_t>(row.host) << 32 | row.number};
   }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         column("host", "id", "sending host", &Row::host),
         column("number", "id", "of the queue pair at its host", &Row::number),
         column("destination", "id", "receiving host", &Row::destination),
@@ -356,13 +352,13 @@ struct ResultTable<ReceiverRecord> {
     return {row.host, static_cast<std::uint64_t>(row.source) << 32 | row.number};
   }
   static constexpr auto columns() {
-    return std::tuple(column("host", "id", "receiving host", &Row::host),
-                      column("source", "id", "sending host", &Row::source),
-                      column("number", "id", "of the queue pair at the source", &Row::number),
-                      column("packets", "1", "received in order", &Row::packets),
-                      column("out_of_order", "1", "packets that arrived after a gap", &Row::out_of_order),
-                      column("widest_gap", "1", "most packets by which one came too early", &Row::widest_gap),
-                      column("duplicates", "1", "packets that were there already", &Row::duplicates));
+    return Columns(column("host", "id", "receiving host", &Row::host),
+                   column("source", "id", "sending host", &Row::source),
+                   column("number", "id", "of the queue pair at the source", &Row::number),
+                   column("packets", "1", "received in order", &Row::packets),
+                   column("out_of_order", "1", "packets that arrived after a gap", &Row::out_of_order),
+                   column("widest_gap", "1", "most packets by which one came too early", &Row::widest_gap),
+                   column("duplicates", "1", "packets that were there already", &Row::duplicates));
   }
 };
 
@@ -375,18 +371,18 @@ struct ResultTable<LinkSample> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.interval, row.link}; }
   static constexpr auto columns() {
-    return std::tuple(column("link", "id", "`/links/id`", &Row::link),
-                      column("interval", "id", "0, 1, ...: number of the interval", &Row::interval),
-                      column("time", "ps", "end of the interval; the last one ends with the run",
-                             [](const Row& row, const TableContext& context) {
-                               return detail::end_of_interval(row.interval, context);
-                             }),
-                      column("utilization", "1", "share of the interval spent transmitting",
-                             [](const Row& row, const TableContext& context) {
-                               return detail::ratio(row.busy, detail::end_of_interval(row.interval, context) -
-                                                                  row.interval * context.interval);
-                             }),
-                      column("queue", "B", "bytes not yet transmitted at `time`", &Row::queue));
+    return Columns(column("link", "id", "`/links/id`", &Row::link),
+                   column("interval", "id", "0, 1, ...: number of the interval", &Row::interval),
+                   column("time", "ps", "end of the interval; the last one ends with the run",
+                          [](const Row& row, const TableContext& context) {
+                            return detail::end_of_interval(row.interval, context);
+                          }),
+                   column("utilization", "1", "share of the interval spent transmitting",
+                          [](const Row& row, const TableContext& context) {
+                            return detail::ratio(row.busy, detail::end_of_interval(row.interval, context) -
+                                                               row.interval * context.interval);
+                          }),
+                   column("queue", "B", "bytes not yet transmitted at `time`", &Row::queue));
   }
 };
 
@@ -398,22 +394,19 @@ struct ResultTable<RankRecord> {
   static constexpr std::uint64_t salt = 5;
   static constexpr RowKey key(const Row& row) { return {row.rank, 0}; }
   static constexpr auto columns() {
-    return std::tuple_cat(
-        std::tuple(
-            counted("rank", "id", "rank of the workload", &Row::rank),
-            counted("node", "id", "host it runs on", &Row::node),
-            column("job", "id", "`/jobs/job` it belongs to", &Row::job),
-            counted("finished", "ps", "its last operation ended", &Row::finished),
-            counted("compute", "ps", "a compute operation was running", &Row::compute),
-            counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
-            counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
-            column("waiting", "ps", "part of `exposed`: it waited for ranks that had not come yet", &Row::waiting),
-            counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
-            counted("messages_sent", "1", "messages sent", &Row::messages_sent),
-            counted("messages_received", "1", "messages received", &Row::messages_received),
-            counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
-            counted("bytes_received", "B", "payload received", &Row::bytes_received)),
-        detail::rank_part_columns<Row>());
+    return Columns(
+        counted("rank", "id", "rank of the workload", &Row::rank), counted("node", "id", "host it runs on", &Row::node),
+        column("job", "id", "`/jobs/job` it belongs to", &Row::job),
+        counted("finished", "ps", "its last operation ended", &Row::finished),
+        counted("compute", "ps", "a compute operation was running", &Row::compute),
+        counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
+        counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
+        column("waiting", "ps", "part of `exposed`: it waited for ranks that had not come yet", &Row::waiting),
+        counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
+        counted("messages_sent", "1", "messages sent", &Row::messages_sent),
+        counted("messages_received", "1", "messages received", &Row::messages_received),
+        counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
+        counted("bytes_received", "B", "payload received", &Row::bytes_received), detail::rank_part_columns<Row>());
   }
 };
 
@@ -425,30 +418,28 @@ struct ResultTable<JobRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.job, 0}; }
   static constexpr auto columns() {
-    return std::tuple_cat(
-        std::tuple(column("job", "id", "0, 1, ... in order of ranks", &Row::job),
-                   column("name", "text", "name in the workload", &Row::name),
-                   column("first_rank", "id", "its first rank", &Row::first_rank),
-                   column("ranks", "1", "how many ranks it has", &Row::ranks),
-                   column("background", "1", "1 if it ends when all others have ended", &Row::background),
-                   column("start", "ps", "its programs started", &Row::start),
-                   column("end", "ps", "its last operation ended, or with one under way the run", &Row::end),
-                   column("time", "ps", "`end` - `start`", &Row::time),
-                   column("steps", "1", "iterations or training steps", &Row::steps),
-                   column("step_time", "ps", "`time` / `steps`", &Row::step_time),
-                   column("compute", "ps", "a compute operation was running, average of its ranks",
-                          [](const Row& row) { return row.mean(row.compute); }),
-                   column("communication", "ps", "a send, receive or collective was running, average of its ranks",
-                          [](const Row& row) { return row.mean(row.communication); }),
-                   column("exposed", "ps", "communication was running and compute was not, average of its ranks",
-                          [](const Row& row) { return row.mean(row.exposed); }),
-                   column("waiting", "ps",
-                          "part of `exposed`: they waited for ranks that had not come yet, average of its ranks",
-                          [](const Row& row) { return row.mean(row.waiting); }),
-                   column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
-                   column("collectives", "1", "collective calls", &Row::collectives),
-                   column("messages", "1", "messages sent", &Row::messages),
-                   column("bytes", "B", "payload sent", &Row::bytes)),
+    return Columns(
+        column("job", "id", "0, 1, ... in order of ranks", &Row::job),
+        column("name", "text", "name in the workload", &Row::name),
+        column("first_rank", "id", "its first rank", &Row::first_rank),
+        column("ranks", "1", "how many ranks it has", &Row::ranks),
+        column("background", "1", "1 if it ends when all others have ended", &Row::background),
+        column("start", "ps", "its programs started", &Row::start),
+        column("end", "ps", "its last operation ended, or with one under way the run", &Row::end),
+        column("time", "ps", "`end` - `start`", &Row::time),
+        column("steps", "1", "iterations or training steps", &Row::steps),
+        column("step_time", "ps", "`time` / `steps`", &Row::step_time),
+        column("compute", "ps", "a compute operation was running, average of its ranks",
+               [](const Row& row) { return row.mean(row.compute); }),
+        column("communication", "ps", "a send, receive or collective was running, average of its ranks",
+               [](const Row& row) { return row.mean(row.communication); }),
+        column("exposed", "ps", "communication was running and compute was not, average of its ranks",
+               [](const Row& row) { return row.mean(row.exposed); }),
+        column("waiting", "ps", "part of `exposed`: they waited for ranks that had not come yet, average of its ranks",
+               [](const Row& row) { return row.mean(row.waiting); }),
+        column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
+        column("collectives", "1", "collective calls", &Row::collectives),
+        column("messages", "1", "messages sent", &Row::messages), column("bytes", "B", "payload sent", &Row::bytes),
         detail::rank_part_columns<Row>());
   }
 };
@@ -462,7 +453,7 @@ struct ResultTable<TransferRecord> {
   static constexpr std::uint64_t salt = 8;
   static constexpr RowKey key(const Row& row) { return {row.transfer, 0}; }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         counted("transfer", "id", "0, 1, ... in the order of the experiment", &Row::transfer),
         column("name", "text", "name in the experiment; `NAME.0`, `NAME.1`, ... for several connections", &Row::name),
         counted("source", "id", "sending host", &Row::source),
@@ -488,10 +479,10 @@ struct ResultTable<TransferSample> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.transfer, row.interval}; }
   static constexpr auto columns() {
-    return std::tuple(column("transfer", "id", "`/transfers/transfer`", &Row::transfer),
-                      column("interval", "id", "0, 1, ...: number of the interval", &Row::interval),
-                      column("time", "ps", "end of the interval", &Row::time),
-                      column("bytes", "B", "payload that the receiver read within the interval", &Row::bytes));
+    return Columns(column("transfer", "id", "`/transfers/transfer`", &Row::transfer),
+                   column("interval", "id", "0, 1, ...: number of the interval", &Row::interval),
+                   column("time", "ps", "end of the interval", &Row::time),
+                   column("bytes", "B", "payload that the receiver read within the interval", &Row::bytes));
   }
 };
 
@@ -504,7 +495,7 @@ struct ResultTable<OperationRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.rank, row.operation}; }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         column("rank", "id", "rank of the workload", &Row::rank),
         column("operation", "id", "number of the operation in the rank's program", &Row::operation),
         column("start", "ps", "it started", &Row::start), column("end", "ps", "it ended", &Row::end),
@@ -535,7 +526,7 @@ struct ResultTable<DependencyRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.rank, row.number}; }
   static constexpr auto columns() {
-    return std::tuple(
+    return Columns(
         column("rank", "id", "rank of the workload", &Row::rank),
         column("operation", "id", "`/operations/operation` that waited", &Row::operation),
         column("after", "id", "`/operations/operation` that it waited for", &Row::after),
@@ -553,15 +544,15 @@ struct ResultTable<ProcessRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.process, 0}; }
   static constexpr auto columns() {
-    return std::tuple(column("process", "id", "rank of the MPI process", &Row::process),
-                      column("nodes", "1", "nodes that it simulates", &Row::nodes),
-                      column("hosts", "1", "hosts among them", &Row::hosts),
-                      column("packet_hops", "1", "packets sent by its nodes", &Row::packet_hops),
-                      column("events", "1", "arrivals, timers and decisions of its nodes", &Row::events),
-                      column("wait", "s", "time that it waited for other processes", &Row::wait),
-                      column("wait_share", "1", "of the wall time of the run", &Row::wait_share),
-                      column("memory", "B", "its nodes, ports, queues and packets", &Row::memory),
-                      column("peak_memory", "B", "its largest resident set", &Row::peak));
+    return Columns(column("process", "id", "rank of the MPI process", &Row::process),
+                   column("nodes", "1", "nodes that it simulates", &Row::nodes),
+                   column("hosts", "1", "hosts among them", &Row::hosts),
+                   column("packet_hops", "1", "packets sent by its nodes", &Row::packet_hops),
+                   column("events", "1", "arrivals, timers and decisions of its nodes", &Row::events),
+                   column("wait", "s", "time that it waited for other processes", &Row::wait),
+                   column("wait_share", "1", "of the wall time of the run", &Row::wait_share),
+                   column("memory", "B", "its nodes, ports, queues and packets", &Row::memory),
+                   column("peak_memory", "B", "its largest resident set", &Row::peak));
   }
 };
 

@@ -9,7 +9,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -73,13 +72,50 @@ constexpr DeclaredColumn<Get, Count> counted_as(std::string_view name, std::stri
   return {name, unit, description, get, count};
 }
 
+namespace detail {
+
+template <std::size_t number, class Column>
+struct NumberedColumn {
+  Column column;
+};
+
+template <class Numbers, class... Column>
+struct NumberedColumns;
+
+template <std::size_t... number, class... Column>
+struct NumberedColumns<std::index_sequence<number...>, Column...> : NumberedColumn<number, Column>... {
+  constexpr explicit NumberedColumns(const Column&... column) : NumberedColumn<number, Column>{column}... {}
+
+  template <class Visit>
+  constexpr void for_each(const Visit& visit) const {
+    (visit(static_cast<const NumberedColumn<number, Column>&>(*this).column), ...);
+  }
+};
+
+}  // namespace detail
+
+/// The columns of a declaration, in their order; another `Columns` among them stands for the columns in it. A
+/// std::tuple of so many types takes a second to compile, in each file that includes it.
+template <class... Column>
+struct Columns : detail::NumberedColumns<std::index_sequence_for<Column...>, Column...> {
+  using detail::NumberedColumns<std::index_sequence_for<Column...>, Column...>::NumberedColumns;
+};
+template <class... Column>
+Columns(const Column&...) -> Columns<Column...>;
+
 template <class Row>
 inline constexpr auto columns_of = ResultTable<Row>::columns();
 
 /// Calls `visit` with each column of the declaration, in order.
 template <class Row, class Visit>
 constexpr void for_each_column(Visit&& visit) {
-  std::apply([&visit](const auto&... column) { (visit(column), ...); }, columns_of<Row>);
+  const auto visit_all = [&visit]<class Part>(const auto& self, const Part& part) {
+    if constexpr (requires { part.for_each(visit); })
+      part.for_each([&self](const auto& inner) { self(self, inner); });
+    else
+      visit(part);
+  };
+  visit_all(visit_all, columns_of<Row>);
 }
 
 template <class Row, class Get>

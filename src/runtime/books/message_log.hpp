@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "results/tables/fingerprint.hpp"
 #include "results/tables/records.hpp"
 #include "support/basics/random.hpp"
 
@@ -22,10 +21,8 @@ struct MessageSelection {
 class MessageLog {
  public:
   explicit MessageLog(MessageSelection selection = {}) : selection_(selection) {}
-  void add(const MessageRecord& row) {
-    fingerprint_ += weft::fingerprint(row);
-    if (selection_.takes(row.id)) rows_.push_back(row);
-  }
+  /// Not inline: the declarations of tables take seconds to compile, and this is called once per message.
+  void add(const MessageRecord& row);
   /// Of all messages, also of those without a row.
   std::uint64_t fingerprint() const { return fingerprint_; }
   /// Those since the last take().
