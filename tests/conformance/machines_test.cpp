@@ -24,13 +24,13 @@ using conformance::test_name;
 
 /// Every node can be reached from host 0, counted without the code under test.
 void expect_connected(const ClusterGraph& graph) {
-  const auto distances = testing::distances_from(graph, NodeId(0));
+  const auto distances = test::distances_from(graph, NodeId(0));
   for (std::uint32_t node = 0; node < graph.node_count(); ++node)
     ASSERT_LT(distances.hops[node], graph.node_count()) << graph.name(NodeId(node));
 }
 
 void expect_sound_links(const Topology& topology) {
-  testing::expect_consistent_ports(topology.graph);
+  test::expect_consistent_ports(topology.graph);
   ASSERT_EQ(topology.link_class.size(), topology.graph.link_count());
   for (std::uint32_t i = 0; i < topology.graph.link_count(); ++i) {
     EXPECT_GT(topology.graph.link(LinkId(i)).rate.bps(), 0);
@@ -43,7 +43,7 @@ void expect_sound_links(const Topology& topology) {
 template <class Check>
 void for_each_pair(const Topology& topology, Check&& check) {
   for (const NodeId source : topology.graph.hosts()) {
-    const auto distances = testing::distances_from(topology.graph, source);
+    const auto distances = test::distances_from(topology.graph, source);
     for (const NodeId destination : topology.graph.hosts())
       if (destination != source && distances.hops[destination.value()] < topology.graph.node_count())
         check(source, destination);
@@ -66,7 +66,7 @@ void expect_delivered(const Topology& topology, const RoutingAlgorithm& routing)
 void expect_all_ways_to_end(const Topology& topology, const RoutingAlgorithm& routing) {
   std::vector<double> loads(2 * topology.graph.link_count(), 0);
   for_each_pair(topology, [&](NodeId source, NodeId destination) {
-    testing::add_load(topology, routing, source.value(), destination.value(), 1, loads);
+    test::add_load(topology, routing, source.value(), destination.value(), 1, loads);
   });
 }
 
@@ -100,7 +100,7 @@ void expect_sound(const Topology& topology) {
   ASSERT_GT(topology.graph.host_count(), 1U);
   ASSERT_NO_FATAL_FAILURE(expect_connected(topology.graph));
   ASSERT_NO_FATAL_FAILURE(expect_sound_links(topology));
-  const auto routing = testing::prepared_routing(topology.routing, topology);
+  const auto routing = test::prepared_routing(topology.routing, topology);
   ASSERT_NO_FATAL_FAILURE(expect_delivered(topology, *routing));
   expect_verdict(topology, *routing);
   expect_partition(topology);
@@ -147,7 +147,7 @@ class Formats : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Formats, GiveASoundMachine) {
   const std::string path = sample_of("machine_formats", GetParam()).string();
-  expect_sound(testing::machine(fmt::format("{{kind: file, path: '{}', format: {}}}", path, GetParam())));
+  expect_sound(test::machine(fmt::format("{{kind: file, path: '{}', format: {}}}", path, GetParam())));
 }
 
 // Half a file is refused with its name.
@@ -171,21 +171,21 @@ class Routings : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Routings, DeliverBetweenAllPairs) {
-  expect_delivered(topology_, *testing::prepared_routing(GetParam(), topology_));
+  expect_delivered(topology_, *test::prepared_routing(GetParam(), topology_));
 }
 
 TEST_P(Routings, LeadNowhereInACycle) {
-  const auto routing = testing::prepared_routing(GetParam(), topology_);
+  const auto routing = test::prepared_routing(GetParam(), topology_);
   if (routing->per_packet() || topology_.paths) GTEST_SKIP() << "ways depend on more than the destination";
   expect_all_ways_to_end(topology_, *routing);
 }
 
-TEST_P(Routings, HaveLanesEnough) { expect_verdict(topology_, *testing::prepared_routing(GetParam(), topology_)); }
+TEST_P(Routings, HaveLanesEnough) { expect_verdict(topology_, *test::prepared_routing(GetParam(), topology_)); }
 
 // The same seed gives the same ways.
 TEST_P(Routings, AnswerAlwaysTheSame) {
-  const auto one = testing::prepared_routing(GetParam(), topology_);
-  const auto other = testing::prepared_routing(GetParam(), topology_);
+  const auto one = test::prepared_routing(GetParam(), topology_);
+  const auto other = test::prepared_routing(GetParam(), topology_);
   for_each_pair(topology_, [&](NodeId source, NodeId destination) {
     const auto first = trace_path(topology_, *one, {source, destination, destination.value()});
     const auto second = trace_path(topology_, *other, {source, destination, destination.value()});

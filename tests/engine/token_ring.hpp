@@ -18,7 +18,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 #include "support/basics/random.hpp"
 
-namespace weft::testing {
+namespace weft::test {
 
 /// Each arrival of a token mixes time and token into the state of its node, so that any change of order or time shows.
 /// Every fifth arrival at a node schedules an ns-3 event of the node, which does the same and adds a token.
@@ -137,4 +137,4 @@ class TokenRing final : public DataPath {
   std::vector<Batch> outgoing_;
 };
 
-}  // namespace weft::testing
+}  // namespace weft::test

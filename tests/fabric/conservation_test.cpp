@@ -158,7 +158,7 @@ TEST_P(Conservation, sums_over_links_are_messages_times_hops) {
   std::uint64_t packets = 0;
   for (const test::Posting& posting : run.machine.postings) {
     const std::uint32_t to = run.machine.destinations.at({posting.host, posting.queue_pair});
-    const std::uint32_t hops = testing::distances_from(graph, NodeId(posting.host)).hops[to];
+    const std::uint32_t hops = test::distances_from(graph, NodeId(posting.host)).hops[to];
     const auto count = static_cast<std::int64_t>(packet_count(Bytes(posting.bytes), run.machine.parameters.mtu));
     payload += posting.bytes * hops;
     bytes += (posting.bytes + count * run.wire(PacketKind::data, 0).count()) * hops;

@@ -10,8 +10,8 @@
 namespace weft::distances_test {
 namespace {
 
-using testing::distances_from;
-using testing::machine;
+using test::distances_from;
+using test::machine;
 
 const std::string links = ", link_rate: 100 Gb/s, link_delay: 1 us}";
 

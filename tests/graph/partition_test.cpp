@@ -16,7 +16,7 @@
 namespace weft::partition_test {
 namespace {
 
-using testing::machine;
+using test::machine;
 
 const Bytes min_frame(84);
 

@@ -9,8 +9,8 @@
 namespace weft::topology_builder_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 
 const Bandwidth rate = Bandwidth::from_gbps(100);
 const Time delay = Time::from_ns(500);

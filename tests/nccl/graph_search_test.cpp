@@ -14,7 +14,7 @@
 namespace weft::graph_search_test {
 namespace {
 
-using testing::machine;
+using test::machine;
 
 std::vector<std::uint32_t> first(std::uint32_t count) {
   std::vector<std::uint32_t> numbers(count);

@@ -18,7 +18,7 @@
 namespace weft::machine_channels_test {
 namespace {
 
-using testing::machine;
+using test::machine;
 
 class Cluster {
  public:

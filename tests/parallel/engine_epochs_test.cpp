@@ -17,7 +17,7 @@ namespace weft::engine_epochs_test {
 namespace {
 
 using ns3::Simulator;
-using weft::testing::TokenRing;
+using weft::test::TokenRing;
 
 constexpr std::uint32_t nodes = 12;
 constexpr std::int64_t link_delay = 500;

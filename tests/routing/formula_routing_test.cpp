@@ -11,13 +11,13 @@
 namespace weft::formula_routing_test {
 namespace {
 
-using testing::add_load;
-using testing::expect_minimal;
-using testing::machine;
-using testing::most_loaded;
-using testing::permutation_loads;
-using testing::prepared_routing;
-using testing::uniform_loads;
+using test::add_load;
+using test::expect_minimal;
+using test::machine;
+using test::most_loaded;
+using test::permutation_loads;
+using test::prepared_routing;
+using test::uniform_loads;
 
 const std::string links = ", link_rate: 100 Gb/s, link_delay: 1 us}";
 

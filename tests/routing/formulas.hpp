@@ -13,7 +13,7 @@
 #include "routing/algorithm/path.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft::testing {
+namespace weft::test {
 
 inline std::unique_ptr<RoutingAlgorithm> prepared_routing(const std::string& name, const Topology& topology,
                                                           std::uint64_t seed = 42) {
@@ -102,4 +102,4 @@ inline void expect_minimal(const Topology& topology, const RoutingAlgorithm& rou
   }
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

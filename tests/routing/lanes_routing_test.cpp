@@ -14,9 +14,9 @@ namespace weft::lanes_routing_test {
 namespace {
 
 using namespace literals;
-using testing::distances_from;
-using testing::machine;
-using testing::prepared_routing;
+using test::distances_from;
+using test::machine;
+using test::prepared_routing;
 
 const std::string links = ", link_rate: 100 Gb/s, link_delay: 1 us}";
 

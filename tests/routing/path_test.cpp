@@ -26,7 +26,7 @@ class FixedPort final : public RoutingAlgorithm {
 };
 
 TEST(TracePath, FollowsThePorts) {
-  const Topology star = testing::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
+  const Topology star = test::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
   const auto path = trace_path(star, FixedPort(0), {NodeId(2), NodeId(0), 0});
   ASSERT_EQ(path.size(), 2U);
   EXPECT_EQ(path[0].node, NodeId(2));
@@ -38,7 +38,7 @@ TEST(TracePath, FollowsThePorts) {
 }
 
 TEST(TracePath, ACycleIsAnInternalError) {
-  const Topology star = testing::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
+  const Topology star = test::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
   EXPECT_THROW(trace_path(star, FixedPort(0), {NodeId(2), NodeId(1), 0}),
                InternalError);  // switch0 -> host0 -> switch0 -> ...
   EXPECT_THROW(trace_path(star, FixedPort(1), {NodeId(2), NodeId(1), 0}), InternalError);  // a host has no port 1

@@ -11,8 +11,8 @@
 namespace weft::shortest_path_routing_test {
 namespace {
 
-using testing::distances_from;
-using testing::machine;
+using test::distances_from;
+using test::machine;
 
 constexpr std::uint64_t seed = 42;
 

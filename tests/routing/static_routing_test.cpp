@@ -7,9 +7,9 @@
 namespace weft::static_routing_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
-using testing::prepared_routing;
+using test::expect_error;
+using test::machine;
+using test::prepared_routing;
 
 const std::string ring = "kind: torus\ndims: [5]\nlink_rate: 100 Gb/s\nlink_delay: 1 us\npaths:\n";
 

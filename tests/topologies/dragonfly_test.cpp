@@ -8,10 +8,10 @@
 namespace weft::dragonfly_test {
 namespace {
 
-using testing::expect_error;
-using testing::Histogram;
-using testing::histogram_of;
-using testing::machine;
+using test::expect_error;
+using test::Histogram;
+using test::histogram_of;
+using test::machine;
 
 const std::vector<std::string>& arrangements = GroupWiring::names();
 
@@ -69,12 +69,12 @@ TEST(Dragonfly, CountsOfCanonicalMachines) {
       const std::uint32_t g = a * h + 1;
       EXPECT_EQ(topology.graph.host_count(), p * a * g);
       EXPECT_EQ(topology.graph.switch_count(), a * g);
-      EXPECT_EQ(testing::links_of_class(topology, "host"), p * a * g);
-      EXPECT_EQ(testing::links_of_class(topology, "local"), g * a * (a - 1) / 2);
-      EXPECT_EQ(testing::links_of_class(topology, "global"), g * (g - 1) / 2);
+      EXPECT_EQ(test::links_of_class(topology, "host"), p * a * g);
+      EXPECT_EQ(test::links_of_class(topology, "local"), g * a * (a - 1) / 2);
+      EXPECT_EQ(test::links_of_class(topology, "global"), g * (g - 1) / 2);
       for (std::uint32_t i = p * a * g; i < topology.graph.node_count(); ++i)
         ASSERT_EQ(topology.graph.ports(NodeId(i)).size(), p + a - 1 + h);
-      testing::expect_consistent_ports(topology.graph);
+      test::expect_consistent_ports(topology.graph);
     }
   }
 }
@@ -115,13 +115,13 @@ TEST(Dragonfly, DistancesOnTheGraph) {
 TEST(Dragonfly, ParallelGlobalLinks) {
   // 8 global ports per group, 4 other groups: two rounds. With 3 others two rounds fit, and two ports stay unused.
   const Topology five = dragonfly(1, 4, 2, ", g: 5");
-  EXPECT_EQ(testing::links_of_class(five, "global"), 2 * 5 * 4 / 2U);
+  EXPECT_EQ(test::links_of_class(five, "global"), 2 * 5 * 4 / 2U);
   const Topology four = dragonfly(1, 4, 2, ", g: 4");
-  EXPECT_EQ(testing::links_of_class(four, "global"), 2 * 4 * 3 / 2U);
+  EXPECT_EQ(test::links_of_class(four, "global"), 2 * 4 * 3 / 2U);
   EXPECT_EQ(four.graph.ports(NodeId(4 * 4 + 3)).size(), 1U + 3);  // the last router of a group has none
   EXPECT_EQ(four.bisection_bps, 2 * 2 * 2 * 100'000'000'000);
   const Topology sparse = dragonfly(1, 4, 2, ", g: 5, links_between_groups: 1");
-  EXPECT_EQ(testing::links_of_class(sparse, "global"), 5 * 4 / 2U);
+  EXPECT_EQ(test::links_of_class(sparse, "global"), 5 * 4 / 2U);
   const Topology single = dragonfly(2, 4, 2, ", g: 1");
   EXPECT_EQ(single.graph.link_count(), 8U + 6);
 }
@@ -171,8 +171,8 @@ TEST(DragonflyPlus, CountsAndDistances) {
       const std::uint64_t n = std::uint64_t{g} * leaves * p;
       EXPECT_EQ(topology.graph.host_count(), n);
       EXPECT_EQ(topology.graph.switch_count(), g * (leaves + spines));
-      EXPECT_EQ(testing::links_of_class(topology, "local"), g * leaves * spines);
-      EXPECT_EQ(testing::links_of_class(topology, "global"), g * (g - 1) / 2);
+      EXPECT_EQ(test::links_of_class(topology, "local"), g * leaves * spines);
+      EXPECT_EQ(test::links_of_class(topology, "global"), g * (g - 1) / 2);
       Histogram expected = {{0, n * (p - 1)}, {2, n * p * (leaves - 1)}, {3, n * (n - leaves * p)}};
       if (p == 1) expected.erase(0);
       EXPECT_EQ(histogram_of(topology), expected);

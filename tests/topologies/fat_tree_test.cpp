@@ -10,9 +10,9 @@
 namespace weft::fat_tree_test {
 namespace {
 
-using testing::distances_from;
-using testing::expect_error;
-using testing::machine;
+using test::distances_from;
+using test::expect_error;
+using test::machine;
 
 Topology fat_tree(std::uint32_t k) {
   return machine(fmt::format("{{kind: fat_tree, k: {}, link_rate: 400 Gb/s, link_delay: 500 ns}}", k));

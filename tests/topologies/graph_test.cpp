@@ -7,8 +7,8 @@
 namespace weft::graph_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 
 const std::string two_switches =
     "kind: graph\n"

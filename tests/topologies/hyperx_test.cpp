@@ -13,10 +13,10 @@
 namespace weft::hyperx_test {
 namespace {
 
-using testing::expect_error;
-using testing::Histogram;
-using testing::histogram_of;
-using testing::machine;
+using test::expect_error;
+using test::Histogram;
+using test::histogram_of;
+using test::machine;
 
 struct Parameters {
   std::vector<std::uint32_t> dims;
@@ -44,7 +44,7 @@ TEST(Hyperx, CountsDistancesAndPorts) {
       at.push_back(0);
       for (std::size_t j = at.size() - 1; j > 0; --j) at[j] += (dims[d] - 1) * at[j - 1];
     }
-    EXPECT_EQ(testing::switch_links(topology), links);
+    EXPECT_EQ(test::switch_links(topology), links);
     Histogram expected;
     for (std::uint32_t j = 0; j < at.size(); ++j) {
       const std::uint64_t peers = at[j] * terminals - (j == 0 ? 1 : 0);
@@ -84,10 +84,10 @@ TEST(Hypercube, DistanceIsTheNumberOfDifferentBits) {
   for (std::uint32_t n = 1; n <= 8; ++n) {
     const Topology topology =
         machine(fmt::format("{{kind: hypercube, dimensions: {}, link_rate: 1 Gb/s, link_delay: 1 us}}", n));
-    EXPECT_EQ(testing::switch_links(topology), n << (n - 1));
+    EXPECT_EQ(test::switch_links(topology), n << (n - 1));
     EXPECT_EQ(topology.bisection_bps, (1LL << (n - 1)) * 1'000'000'000LL);
     for (std::uint32_t source = 0; source < topology.graph.host_count(); source += 5) {
-      const auto distances = testing::distances_from(topology.graph, NodeId(source));
+      const auto distances = test::distances_from(topology.graph, NodeId(source));
       for (std::uint32_t host = 0; host < topology.graph.host_count(); ++host) {
         const auto bits = static_cast<std::uint32_t>(std::popcount(host ^ source));
         EXPECT_EQ(distances.hops[host], bits == 0 ? 0 : bits + 2);
@@ -99,7 +99,7 @@ TEST(Hypercube, DistanceIsTheNumberOfDifferentBits) {
 TEST(FullyConnected, EverySwitchIsOneLinkAway) {
   const Topology topology = machine(
       "{kind: fully_connected, switches: 6, hosts_per_switch: 2, parallel: 3, link_rate: 1 Gb/s, link_delay: 1 us}");
-  EXPECT_EQ(testing::links_of_class(topology, "switch"), 3 * 6 * 5 / 2U);
+  EXPECT_EQ(test::links_of_class(topology, "switch"), 3 * 6 * 5 / 2U);
   EXPECT_EQ(histogram_of(topology), (Histogram{{0, 12}, {1, 120}}));
   EXPECT_EQ(topology.bisection_bps, 3 * 9 * 1'000'000'000LL);
 }

@@ -8,8 +8,8 @@
 namespace weft::line_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 
 TEST(Line, LinksLeadFromHostToHostInOrder) {
   for (std::uint32_t links = 1; links <= 6; ++links) {

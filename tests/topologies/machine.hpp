@@ -10,7 +10,7 @@
 
 #include "graph/topology/topology_builder.hpp"
 
-namespace weft::testing {
+namespace weft::test {
 
 /// The text is the whole `topology:` map, on one line or several; its first line is line 1 of "test.yaml".
 inline Topology machine(const std::string& yaml) { return build_topology(Spec::parse(yaml, "test.yaml")); }
@@ -56,4 +56,4 @@ inline Distances distances_from(const ClusterGraph& graph, NodeId source) {
   return result;
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

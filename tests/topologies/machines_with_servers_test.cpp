@@ -18,9 +18,9 @@
 namespace weft::machines_with_servers_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
-using testing::prepared_routing;
+using test::expect_error;
+using test::machine;
+using test::prepared_routing;
 
 const std::string link = ", link_rate: 400 Gb/s, link_delay: 1 us";
 

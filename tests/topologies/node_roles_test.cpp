@@ -6,8 +6,8 @@
 namespace weft::node_roles_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 
 const std::string link = ", link_rate: 400 Gb/s, link_delay: 1 us}";
 

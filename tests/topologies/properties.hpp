@@ -13,7 +13,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft::testing {
+namespace weft::test {
 
 /// Ordered pairs of different hosts by their distance in links between switches (host links are not counted).
 using Histogram = std::map<std::uint32_t, std::uint64_t>;
@@ -78,4 +78,4 @@ inline void expect_consistent_ports(const ClusterGraph& graph) {
   }
 }
 
-}  // namespace weft::testing
+}  // namespace weft::test

@@ -14,9 +14,9 @@
 namespace weft::readers_test {
 namespace {
 
-using testing::Histogram;
-using testing::histogram_of;
-using testing::machine;
+using test::Histogram;
+using test::histogram_of;
+using test::machine;
 
 class Readers : public ::testing::Test {
  protected:
@@ -86,7 +86,7 @@ TEST_F(Readers, TopologyOfSimai) {
   const Topology topology = read("Spectrum-X_4g_2gps", text, ", format: simai");
   EXPECT_EQ(topology.graph.host_count(), 4U);
   EXPECT_EQ(topology.graph.switch_count(), 5U + 4);  // and the GPUs' own
-  EXPECT_EQ(testing::links_of_class(topology, "nvlink"), 4U);
+  EXPECT_EQ(test::links_of_class(topology, "nvlink"), 4U);
   EXPECT_EQ(topology.graph.node(NodeId(0)).block, topology.graph.node(NodeId(1)).block);
   EXPECT_NE(topology.graph.node(NodeId(0)).block, topology.graph.node(NodeId(2)).block);
   // NVSwitches are of the servers of their GPUs.
@@ -134,7 +134,7 @@ TEST_F(Readers, Htsim) {
            "36\nDownlink_Latency_ns 600000\nBundle 3\n");
   EXPECT_EQ(three.graph.host_count(), 432U);
   EXPECT_EQ(three.graph.switch_count(), 72U + 72 + 12);
-  EXPECT_EQ(testing::links_of_class(three, "tier 1-2"), 432U);
+  EXPECT_EQ(test::links_of_class(three, "tier 1-2"), 432U);
   EXPECT_EQ(three.graph.link(LinkId(three.graph.link_count() - 1)).delay, Time::from_us(600));
   EXPECT_EQ(shape_of<TreeShape>(three)->p.back(), 3U);
 }
@@ -167,7 +167,7 @@ TEST_F(Readers, GraphmlThatWeWrote) {
     EXPECT_EQ(second.graph.link_count(), first.graph.link_count());
     EXPECT_EQ(histogram_of(second), histogram_of(first));
     for (const std::string& name : first.link_classes)
-      EXPECT_EQ(testing::links_of_class(second, name), testing::links_of_class(first, name));
+      EXPECT_EQ(test::links_of_class(second, name), test::links_of_class(first, name));
     for (std::uint32_t i = 0; i < first.graph.link_count(); ++i) {
       EXPECT_EQ(second.graph.link(LinkId(i)).rate, first.graph.link(LinkId(i)).rate);
       EXPECT_EQ(second.graph.link(LinkId(i)).delay, first.graph.link(LinkId(i)).delay);
@@ -209,11 +209,11 @@ TEST_F(Readers, GraphmlOfOthersAndErrors) {
 }
 
 TEST_F(Readers, FilesThatAreNotThere) {
-  testing::expect_error("kind: file\npath: nowhere.topo\n", 2, {"cannot read", "nowhere.topo"});
-  testing::expect_error("kind: file\npath: nowhere.yaml\n", 2, {"cannot read"});
-  testing::expect_error("kind: file\npath: machine.xyz\n", 2, {".graphml", ".topo", "format:"});
-  testing::expect_error("kind: file\npath: tpu_v5e_pods\n", 2, {"did you mean 'tpu_v5e_pod'?"});
-  testing::expect_error("kind: file\npath: a.topo\nformat: htsm\n", 3, {"did you mean 'htsim'?"});
+  test::expect_error("kind: file\npath: nowhere.topo\n", 2, {"cannot read", "nowhere.topo"});
+  test::expect_error("kind: file\npath: nowhere.yaml\n", 2, {"cannot read"});
+  test::expect_error("kind: file\npath: machine.xyz\n", 2, {".graphml", ".topo", "format:"});
+  test::expect_error("kind: file\npath: tpu_v5e_pods\n", 2, {"did you mean 'tpu_v5e_pod'?"});
+  test::expect_error("kind: file\npath: a.topo\nformat: htsm\n", 3, {"did you mean 'htsim'?"});
 }
 
 /// Two CPUs, each with a PCIe switch for two GPUs and a NIC.

@@ -10,9 +10,9 @@
 namespace weft::server_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
-using testing::prepared_routing;
+using test::expect_error;
+using test::machine;
+using test::prepared_routing;
 
 const std::string inside =
     "gpus: 4, inside: nvswitch, nvlink_rate: 2 Tb/s, nvlink_delay: 100 ns, nics: 4, pcie_rate: 500 Gb/s, pcie_delay: "
@@ -41,12 +41,12 @@ TEST(Servers, CountsAndPlaces) {
   const ClusterGraph& graph = topology.graph;
   EXPECT_EQ(graph.host_count(), 32U);
   EXPECT_EQ(graph.switch_count(), 8U * (4 + 1 + 4) + 12);  // GPU ports, NVSwitch, NICs; leaves and spines
-  EXPECT_EQ(testing::links_of_class(topology, "gpu"), 32U);
-  EXPECT_EQ(testing::links_of_class(topology, "nvlink"), 32U);
-  EXPECT_EQ(testing::links_of_class(topology, "pcie"), 32U);
-  EXPECT_EQ(testing::links_of_class(topology, "nic"), 32U);
-  EXPECT_EQ(testing::links_of_class(topology, "leaf-spine"), 32U);
-  testing::expect_consistent_ports(graph);
+  EXPECT_EQ(test::links_of_class(topology, "gpu"), 32U);
+  EXPECT_EQ(test::links_of_class(topology, "nvlink"), 32U);
+  EXPECT_EQ(test::links_of_class(topology, "pcie"), 32U);
+  EXPECT_EQ(test::links_of_class(topology, "nic"), 32U);
+  EXPECT_EQ(test::links_of_class(topology, "leaf-spine"), 32U);
+  test::expect_consistent_ports(graph);
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     if (topology.link_classes[topology.link_class[i]] == "gpu") {
       EXPECT_EQ(graph.link(LinkId(i)).rate, Bandwidth::from_gbps(2500));  // NVLink and PCIe together

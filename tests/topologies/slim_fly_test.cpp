@@ -8,9 +8,9 @@
 namespace weft::slim_fly_test {
 namespace {
 
-using testing::expect_error;
-using testing::Histogram;
-using testing::machine;
+using test::expect_error;
+using test::Histogram;
+using test::machine;
 
 TEST(GaloisField, IsAField) {
   for (const std::uint32_t q : {2U, 3U, 4U, 5U, 7U, 8U, 9U, 16U, 25U, 27U}) {
@@ -51,12 +51,11 @@ TEST(SlimFly, CountsAndDiameterTwo) {
         machine(fmt::format("{{kind: slim_fly, q: {}, p: 1, link_rate: 100 Gb/s, link_delay: 1 us}}", q));
     const std::uint32_t routers = 2 * q * q;
     EXPECT_EQ(topology.graph.switch_count(), routers);
-    EXPECT_EQ(testing::switch_links(topology), q * q * degree);
-    EXPECT_TRUE(testing::is_simple(topology.graph));
+    EXPECT_EQ(test::switch_links(topology), q * q * degree);
+    EXPECT_TRUE(test::is_simple(topology.graph));
     for (std::uint32_t i = routers; i < 2 * routers; ++i)
       ASSERT_EQ(topology.graph.ports(NodeId(i)).size(), degree + 1) << i;
-    EXPECT_EQ(testing::histogram_of(topology),
-              (Histogram{{1, routers * degree}, {2, routers * (routers - 1 - degree)}}));
+    EXPECT_EQ(test::histogram_of(topology), (Histogram{{1, routers * degree}, {2, routers * (routers - 1 - degree)}}));
   }
 }
 
@@ -64,7 +63,7 @@ TEST(SlimFly, HoffmanSingletonWithItsHosts) {
   // q = 5 is the Hoffman-Singleton graph of degree 7; p = 4 by default.
   const Topology topology = machine("{kind: slim_fly, q: 5, link_rate: 100 Gb/s, link_delay: 1 us}");
   EXPECT_EQ(topology.graph.host_count(), 200U);
-  EXPECT_EQ(testing::histogram_of(topology), (Histogram{{0, 600}, {1, 5600}, {2, 33600}}));
+  EXPECT_EQ(test::histogram_of(topology), (Histogram{{0, 600}, {1, 5600}, {2, 33600}}));
 }
 
 TEST(SlimFly, ErrorsAtTheirLine) {

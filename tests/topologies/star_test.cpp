@@ -8,8 +8,8 @@
 namespace weft::star_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 
 TEST(Star, HostIIsAtPortI) {
   for (const std::uint32_t hosts : {1U, 2U, 8U, 65535U}) {

@@ -8,8 +8,8 @@
 namespace weft::storage_hosts_test {
 namespace {
 
-using testing::expect_error;
-using testing::machine;
+using test::expect_error;
+using test::machine;
 using Hosts = std::vector<std::uint32_t>;
 
 const std::string links = ", link_rate: 100 Gb/s, link_delay: 1 us";

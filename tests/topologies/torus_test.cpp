@@ -12,10 +12,10 @@
 namespace weft::torus_test {
 namespace {
 
-using testing::expect_error;
-using testing::Histogram;
-using testing::histogram_of;
-using testing::machine;
+using test::expect_error;
+using test::Histogram;
+using test::histogram_of;
+using test::machine;
 
 using Dims = std::vector<std::uint32_t>;
 
@@ -70,14 +70,14 @@ TEST(Torus, CountsDistancesAndMeans) {
       diameter += k / 2;
       mean += k % 2 == 0 ? k / 4.0 : (k * k - 1) / (4.0 * k);
     }
-    EXPECT_EQ(testing::switch_links(topology), links);
-    EXPECT_TRUE(testing::is_simple(topology.graph));
-    testing::expect_consistent_ports(topology.graph);
+    EXPECT_EQ(test::switch_links(topology), links);
+    EXPECT_TRUE(test::is_simple(topology.graph));
+    test::expect_consistent_ports(topology.graph);
     if (n == 1) continue;
     const Histogram histogram = histogram_of(topology);
     EXPECT_EQ(histogram, expected_histogram(dims, true));
     EXPECT_EQ(histogram.rbegin()->first, diameter);
-    EXPECT_NEAR(testing::mean_of(histogram), mean * n / (n - 1), 1e-12);
+    EXPECT_NEAR(test::mean_of(histogram), mean * n / (n - 1), 1e-12);
   }
 }
 
@@ -88,8 +88,8 @@ TEST(Mesh, CountsAndDistances) {
     const std::uint32_t n = std::accumulate(dims.begin(), dims.end(), 1U, std::multiplies<>());
     std::uint32_t links = 0;
     for (const std::uint32_t k : dims) links += n / k * (k - 1);
-    EXPECT_EQ(testing::switch_links(topology), links);
-    testing::expect_consistent_ports(topology.graph);
+    EXPECT_EQ(test::switch_links(topology), links);
+    test::expect_consistent_ports(topology.graph);
     if (n > 1) {
       EXPECT_EQ(histogram_of(topology), expected_histogram(dims, false));
     }
@@ -104,8 +104,8 @@ TEST(Torus, WrapsPerDimension) {
   Histogram expected = convolution(one_dimension(4, true), one_dimension(5, false));
   expected.erase(0);
   EXPECT_EQ(histogram_of(topology), expected);
-  EXPECT_EQ(testing::links_of_class(topology, "dimension 0"), 20U);
-  EXPECT_EQ(testing::links_of_class(topology, "dimension 1"), 16U);
+  EXPECT_EQ(test::links_of_class(topology, "dimension 0"), 20U);
+  EXPECT_EQ(test::links_of_class(topology, "dimension 1"), 16U);
 }
 
 TEST(Torus, PortsLeadWhereTheShapeSays) {
@@ -164,11 +164,11 @@ TEST(Torus, TwistedRectangleIsSmaller) {
   for (const std::uint32_t a : {2U, 4U, 6U, 8U}) {
     const Topology plain = grid("torus", {2 * a, a});
     const Topology twisted = grid("torus", {2 * a, a}, fmt::format(", twist: [{{across: 1, shift: [{}, 0]}}]", a));
-    testing::expect_consistent_ports(twisted.graph);
+    test::expect_consistent_ports(twisted.graph);
     EXPECT_EQ(histogram_of(plain).rbegin()->first, 3 * a / 2);
     EXPECT_EQ(histogram_of(twisted).rbegin()->first, a);
-    EXPECT_LT(testing::mean_of(histogram_of(twisted)), testing::mean_of(histogram_of(plain)));
-    EXPECT_EQ(testing::switch_links(twisted), 4 * a * a);
+    EXPECT_LT(test::mean_of(histogram_of(twisted)), test::mean_of(histogram_of(plain)));
+    EXPECT_EQ(test::switch_links(twisted), 4 * a * a);
     EXPECT_EQ(twisted.routing, "shortest_path");
   }
 }

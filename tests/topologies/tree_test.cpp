@@ -9,10 +9,10 @@
 namespace weft::tree_test {
 namespace {
 
-using testing::expect_error;
-using testing::Histogram;
-using testing::histogram_of;
-using testing::machine;
+using test::expect_error;
+using test::Histogram;
+using test::histogram_of;
+using test::machine;
 
 using Numbers = std::vector<std::uint32_t>;
 
@@ -38,7 +38,7 @@ TEST(Xgft, CountsDistancesAndPaths) {
   for (const auto& [m, w, p] : cases) {
     SCOPED_TRACE(fmt::format("{} {} {}", fmt::join(m, ","), fmt::join(w, ","), fmt::join(p, ",")));
     const Topology topology = xgft(m, w, p);
-    testing::expect_consistent_ports(topology.graph);
+    test::expect_consistent_ports(topology.graph);
     const auto levels = static_cast<std::uint32_t>(m.size());
     std::uint64_t hosts = 1;
     for (const std::uint32_t children : m) hosts *= children;
@@ -50,9 +50,9 @@ TEST(Xgft, CountsDistancesAndPaths) {
     std::uint64_t copies = 1;
     std::uint64_t paths = 1;
     Histogram expected;
-    const auto distances = testing::distances_from(topology.graph, NodeId(0));
+    const auto distances = test::distances_from(topology.graph, NodeId(0));
     for (std::uint32_t l = 1; l <= levels; ++l) {
-      EXPECT_EQ(testing::links_of_class(topology, l == 1 ? "host" : fmt::format("level {}-{}", l - 1, l)),
+      EXPECT_EQ(test::links_of_class(topology, l == 1 ? "host" : fmt::format("level {}-{}", l - 1, l)),
                 lower * w[l - 1] * p[l - 1]);
       below *= m[l - 1];
       copies *= w[l - 1];
@@ -86,7 +86,7 @@ TEST(Xgft, KaryTrees) {
     for (std::uint32_t i = 0; i < n; ++i) hosts *= k;
     EXPECT_EQ(topology.graph.host_count(), hosts);
     EXPECT_EQ(topology.graph.switch_count(), n * hosts / k);
-    EXPECT_EQ(testing::switch_links(topology), (n - 1) * hosts);
+    EXPECT_EQ(test::switch_links(topology), (n - 1) * hosts);
     EXPECT_EQ(topology.bisection_bps, hosts / 2 * 100'000'000'000LL);
     EXPECT_EQ(histogram_of(topology), histogram);
   }
@@ -132,8 +132,8 @@ TEST(LeafSpine, Counts) {
       "host_link_rate: 100 Gb/s}");
   EXPECT_EQ(topology.graph.host_count(), 48U);
   EXPECT_EQ(topology.graph.switch_count(), 8U);
-  EXPECT_EQ(testing::links_of_class(topology, "host"), 48U);
-  EXPECT_EQ(testing::links_of_class(topology, "leaf-spine"), 24U);
+  EXPECT_EQ(test::links_of_class(topology, "host"), 48U);
+  EXPECT_EQ(test::links_of_class(topology, "leaf-spine"), 24U);
   EXPECT_EQ(histogram_of(topology), (Histogram{{0, 48 * 7}, {2, 48 * 40}}));
   // 12 of 24 links of 400 Gb/s, or 24 of 48 host links of 100 Gb/s
   EXPECT_EQ(topology.bisection_bps, 24 * 100'000'000'000LL);
