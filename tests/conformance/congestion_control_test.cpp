@@ -108,14 +108,12 @@ class RandomLife {
                                                                          random_below(20, seed_, 8, i)));
     ack.in_flight = Bytes(static_cast<std::int64_t>(random_below(1'000'000, seed_, 9, i)));
     if (services_.telemetry) {
-      hops_.resize(path_.hops);
-      for (HopTelemetry& hop : hops_) {
-        hop.time = at_.now - Time::from_ps(static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i)));
-        hop.transmitted += Bytes(static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i)));
-        hop.queue_bytes = static_cast<std::uint32_t>(random_below(1'000'000, seed_, 12, i));
-        hop.rate = path_.nic_rate;
-      }
+      transmitted_ += Bytes(static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i)));
+      const Time time = at_.now - Time::from_ps(static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i)));
+      const Bytes queued(static_cast<std::int64_t>(random_below(1'000'000, seed_, 12, i)));
+      hops_.assign(path_.hops, {time, transmitted_, queued, PortLabel(0, 0)});
       ack.hops = hops_;
+      ack.rates = std::span(&path_.nic_rate, 1);
     }
     obey(control_->on_ack(ack));
   }
@@ -127,6 +125,7 @@ class RandomLife {
   Moment at_;
   Allowance allowance_;
   std::uint64_t acked_ = 0;
+  Bytes transmitted_;
   std::vector<HopTelemetry> hops_;
 };
 

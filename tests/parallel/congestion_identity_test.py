@@ -41,6 +41,11 @@ CASES = {
               INCAST, ["packets_marked"]),
     "timely": ({**LOSSLESS, "congestion_control": "timely"}, INCAST, []),
     "hpcc": ({**LOSSLESS, "congestion_control": "hpcc"}, INCAST, []),
+    # Rates that a process knows of come from its own links and from packets of others.
+    "hpcc_rates": ({"congestion_control": "hpcc", "load_balancing": "spray",
+                    "failures": [{"at": "2 us", "until": "9 us", "link": "all", "rate": "100 Gb/s"},
+                                 {"at": "4 us", "until": "20 us", "class": "host", "rate": "50 Gb/s"}]}, SHUFFLE,
+                   ["packets_out_of_order"]),
     "swift": ({"congestion_control": "swift"}, INCAST, []),
     "nscc": ({"congestion_control": "nscc", "load_balancing": "spray"}, INCAST, []),
     "ndp": ({"congestion_control": "ndp", "load_balancing": "spray", "buffer": {"queue": "40 kB"}, "trimming": True,

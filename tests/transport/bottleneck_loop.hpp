@@ -196,7 +196,8 @@ class BottleneckLoop {
       return;
     }
     Packet packet{index, now_, false, {}};
-    packet.hops[0] = {Time::from_ps(now_), Bytes(flow.sent), settings_.rate, 0, static_cast<std::uint32_t>(1 + index)};
+    packet.hops[0] = {Time::from_ps(now_), Bytes(flow.sent), Bytes(),
+                      PortLabel(static_cast<std::uint32_t>(1 + index), 0)};
     flow.last_sent = now_;
     flow.nic_free = now_ + packet_time_;
     flow.in_flight += mtu;
@@ -235,8 +236,7 @@ class BottleneckLoop {
     account_queue(now_);
     busy_ = true;
     packet.marked = services_.ecn && mark();
-    packet.hops[1] = {Time::from_ps(now_), Bytes(transmitted_), settings_.rate,
-                      static_cast<std::uint32_t>(queued_bytes_), 0};
+    packet.hops[1] = {Time::from_ps(now_), Bytes(transmitted_), Bytes(queued_bytes_), PortLabel(0, 0)};
     transmitted_ += wire_.count();
     push(now_ + packet_time_, Kind::departure, packet.flow);
     push(now_ + packet_time_ + settings_.delay.ps(), Kind::delivery, packet.flow, packet);
@@ -273,6 +273,7 @@ class BottleneckLoop {
     ack.rtt = Time::from_ps(now_ - packet.sent);
     ack.in_flight = Bytes(flow.in_flight);
     if (services_.telemetry) ack.hops = packet.hops;
+    ack.rates = std::span(&settings_.rate, 1);
     if (services_.acks)
       obey(packet.flow, flow.control->on_ack(ack));
     else

@@ -2,6 +2,8 @@
 // HPCC against algorithm 1 of Y. Li et al., SIGCOMM 2019, doi:10.1145/3341302.3342085, step by step and in a closed
 // loop.
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +21,14 @@ constexpr double initial = 50'000;
 constexpr double additive = 100;
 constexpr Time ns = Time::from_ns(1);
 
+/// A port on the way, at the moment at which a packet leaves it.
+struct Hop {
+  std::uint32_t link = 0;
+  Time time;
+  Bytes transmitted;
+  Bytes queue;
+};
+
 struct Sender {
   explicit Sender(const std::string& yaml = "additive_increase: 100 B")
       : control(congestion_control("hpcc", yaml)->make(path)) {
@@ -29,24 +39,31 @@ struct Sender {
              std::vector<std::int64_t> queues) {
     hops.resize(loads.size());
     for (std::size_t i = 0; i < loads.size(); ++i) {
+      hops[i].link = static_cast<std::uint32_t>(i);
       hops[i].time += elapsed;
-      hops[i].rate = path.nic_rate;
       hops[i].transmitted += Bytes(static_cast<std::int64_t>(loads[i] * 0.0125 * static_cast<double>(elapsed.ps())));
-      hops[i].queue_bytes = static_cast<std::uint32_t>(queues[i]);
-      hops[i].directed_link = static_cast<std::uint32_t>(i);
+      hops[i].queue = Bytes(queues[i]);
     }
+    return ack(acked, next);
+  }
+  /// An ACK with what the hops say.
+  double ack(std::uint64_t acked, std::uint64_t next) {
+    std::vector<HopTelemetry> telemetry;
+    for (const Hop& hop : hops) telemetry.emplace_back(hop.time, hop.transmitted, hop.queue, PortLabel(hop.link, 0));
     AckEvent event;
+    event.at.now = hops.front().time + path.base_rtt;
     event.acked = 1000_B;
     event.acked_psn = acked;
     event.next_psn = next;
-    event.hops = hops;
+    event.hops = telemetry;
+    event.rates = std::span(&path.nic_rate, 1);
     allowance = control->on_ack(event);
     return static_cast<double>(allowance.window.count());
   }
 
   std::unique_ptr<CongestionControl> control;
   Allowance allowance;
-  std::vector<HopTelemetry> hops;
+  std::vector<Hop> hops;
 };
 
 TEST(hpcc, starts_with_the_bandwidth_delay_product_at_line_rate) {
@@ -122,16 +139,28 @@ TEST(hpcc, max_stage_additive_steps_then_a_multiplicative_one) {
 TEST(hpcc, a_change_of_path_starts_the_hop_afresh) {
   Sender sender;
   sender.ack(1, 50, 1_ps, {1.0, 1.0}, {0, 0});
-  sender.hops[1].directed_link = 9;
+  sender.hops[1].link = 9;
   sender.hops[1].transmitted = 5'000'000'000_B;
-  std::vector<HopTelemetry> hops = sender.hops;
-  hops[0].time += 4'000 * ns;
-  hops[0].transmitted += 95'000_B;  // u = 1.9, of the hop that stayed
-  AckEvent event;
-  event.acked_psn = 2;
-  event.next_psn = 50;
-  event.hops = hops;
-  EXPECT_NEAR(static_cast<double>(sender.control->on_ack(event).window.count()), initial / (1.9 / 0.95) + additive, 1);
+  sender.hops[0].time += 4'000 * ns;
+  sender.hops[0].transmitted += 95'000_B;  // u = 1.9, of the hop that stayed
+  EXPECT_NEAR(sender.ack(2, 50), initial / (1.9 / 0.95) + additive, 1);
+}
+
+TEST(hpcc, counters_that_overflow_in_the_packet_do_not_matter) {
+  // Packets carry 38 bits of the time in ps (0.275 s) and 36 bits of the bytes (69 GB).
+  Sender sender;
+  sender.hops = {{0, Time::from_ps((std::int64_t{1} << 38) - 1000), Bytes((std::int64_t{1} << 36) - 1000), Bytes()}};
+  sender.ack(1, 50);
+  EXPECT_NEAR(sender.ack(2, 50, 4'000 * ns, {1.9}, {0}), initial / (1.9 / 0.95) + additive, 1);
+}
+
+TEST(hpcc, telemetry_starts_afresh_after_a_longer_time_than_packets_tell) {
+  Sender sender;
+  sender.ack(1, 50, 1_ps, {1.0}, {0});
+  const double window = sender.ack(2, 50, HopTelemetry::max_gap, {1.9}, {0});
+  EXPECT_NEAR(window, initial / (1.9 / 0.95) + additive, 1);
+  EXPECT_EQ(sender.ack(3, 50, HopTelemetry::max_gap + 1_ps, {0.1}, {0}), window);  // only recorded
+  EXPECT_NEAR(sender.ack(4, 50, 4'000 * ns, {1.9}, {0}), initial / (1.9 / 0.95) + additive, 1);
 }
 
 TEST(hpcc, default_additive_increase) {

@@ -9,6 +9,7 @@
 
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
+#include "transport/congestion_control/telemetry.hpp"
 #include "transport/messages/packet.hpp"
 #include "units/bytes.hpp"
 #include "units/lane_id.hpp"
@@ -112,6 +113,7 @@ struct alignas(64) PortState {
   Bytes link_frame_bytes;         ///< pause frames and credit updates sent
   std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
   std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
+  PortLabel label;                ///< of the port in telemetry
   std::uint64_t lost = 0;         ///< packets that the link has lost
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   Time in_after;                  ///< from the last bit of a packet at the other end to this node's output

@@ -93,8 +93,10 @@ void check_quanta(const Spec& pfc, const NetworkParameters& network) {
 
 void read_congestion_control(const Spec& network, NetworkParameters& result) {
   const auto& registry = CongestionControlRegistry::instance();
-  if (const auto value = network.find("congestion_control"))
+  if (const auto value = network.find("congestion_control")) {
     result.congestion_control_name = value->one_of(registry.names());
+    result.congestion_control_place = value->where();
+  }
   for (const std::string& name : registry.names()) {
     if (name == result.congestion_control_name || name == "none") continue;
     if (const auto map = network.find(name))

@@ -52,6 +52,7 @@ struct NetworkParameters {
   bool recovery_given = false;
   bool window_given = false;
   std::string congestion_control_name = "none";
+  SourceLine congestion_control_place;
   std::shared_ptr<const CongestionControlKind> congestion_control;
   std::optional<Spec> loss, failures, reconvergence;  ///< for read_link_faults(), which needs the machine
   LinkFaults faults;

@@ -30,6 +30,7 @@ class QueuedBuild {
  private:
   void settle_port(PortId index);
   void build_state();
+  void require_few_rates() const;
   void build_routes();
   void build_nodes();
   void build_schedulers();

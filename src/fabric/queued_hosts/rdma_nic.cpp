@@ -378,7 +378,10 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
     ack.ecn = marked;
     ack.rtt = progress.rtt;
     ack.in_flight = sender.in_flight();
-    if (packet.message != no_slot && state.services.telemetry) ack.hops = state.telemetry.hops(packet.message);
+    if (packet.message != no_slot && state.services.telemetry) {
+      ack.hops = state.telemetry.hops(packet.message);
+      ack.rates = state.telemetry.rates();
+    }
     connection.allowance = connection.control->on_ack(ack);
   }
   if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);

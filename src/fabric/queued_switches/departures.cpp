@@ -34,11 +34,9 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
 }
 
 inline void Departures::record_in(std::uint32_t& record, PortId port_index, Time now) {
-  const OutputPort& port = net_.outputs[port_index];
   const PortState& ps = q_.state.ports[port_index];
-  const Bytes queued = std::min(q_.state.queued_bytes(port_index), Bytes(UINT32_MAX));
-  q_.state.telemetry.add_hop(record, {now, ps.wire_bytes + ps.link_frame_bytes, port.rate,
-                                      static_cast<std::uint32_t>(queued.count()), port.directed_link});
+  q_.state.telemetry.add_hop(record,
+                             {now, ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index), ps.label});
 }
 
 // The first record of a packet, and those of the last packet of a message.

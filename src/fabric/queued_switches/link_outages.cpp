@@ -80,6 +80,8 @@ void LinkOutages::change_link(const NodeEvent& event) {
     return net_.sizes.wire_time(port, packet).wire;
   }));
   net_.links.set_port_times(port, change.rate);
+  if (q_.state.services.telemetry)
+    q_.state.ports[event.port].label = q_.state.telemetry.label_of(port.directed_link, change.rate);
   q_.state.ports[event.port].queue_time =
       q_.state.waiting_at(event.port, [&](const Packet& packet) { return net_.sizes.wire_time(port, packet).busy; });
   port.peak_backlog = q_.state.ports[event.port].queue_time;

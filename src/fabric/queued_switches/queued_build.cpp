@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -99,6 +100,20 @@ void QueuedBuild::build_state() {
   if (fabric.buffer.queue) state.queue_limit = *fabric.buffer.queue;
   state.finite = state.limited || fabric.buffer.queue;
   state.bypass = state.plan.count > 1 ? state.plan.control.bit() : 0;
+  if (state.services.telemetry) require_few_rates();
+}
+
+// The same on all processes.
+void QueuedBuild::require_few_rates() const {
+  std::set<Bandwidth> rates;
+  for (std::uint32_t link = 0; link < 2 * net_.topology.graph.link_count(); ++link)
+    rates.insert(net_.links.times(link).rate);
+  for (const auto& [link, fault] : net_.parameters.faults.links)
+    for (const RateChange& change : fault.rates) rates.insert(change.rate);
+  if (rates.size() <= PortLabel::max_rates) return;
+  throw InputError(net_.parameters.congestion_control_place,
+                   fmt::format("found '{}', whose telemetry tells at most {} rates of links apart, on links with {}",
+                               net_.parameters.congestion_control_name, PortLabel::max_rates, rates.size()));
 }
 
 void QueuedBuild::build_routes() {
@@ -150,6 +165,7 @@ void QueuedBuild::settle_port(PortId index) {
   const LinkTimes out = net_.links.times(directed(end.link, end.direction));
   const LinkTimes in = net_.links.times(directed(end.link, 1U - end.direction));
   ps.of_host = node.host != no_slot;
+  if (state.services.telemetry) ps.label = state.telemetry.label_of(directed(end.link, end.direction), out.rate);
   ps.propagation = out.delay;
   ps.in_after = in.delay + net_.links.latency_of(node.id);
   ps.set_header_time(net_.links.head_time(end.peer, out.rate));

@@ -10,25 +10,13 @@
 
 #include "support/basics/registry.hpp"
 #include "support/documents/spec.hpp"
+#include "transport/congestion_control/telemetry.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
-
-/// One direction of a link as in-band telemetry sees it at the moment at which the data packet leaves it. Two of them
-/// share a cache line.
-struct HopTelemetry {
-  Time time;          ///< when the packet's transmission began
-  Bytes transmitted;  ///< on the wire by this port before the packet; never decreases
-  Bandwidth rate;
-  std::uint32_t queue_bytes = 0;    ///< wire bytes waiting behind the packet, or 4 GiB less one if more
-  std::uint32_t directed_link = 0;  ///< tells one hop from another: after a change of path the hop starts afresh
-};
-static_assert(sizeof(HopTelemetry) == 32);
-/// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
-constexpr std::uint32_t max_telemetry_hops = 10;
 
 /// Facts about a path that the sender knows when a queue pair opens.
 struct FlowPath {
@@ -61,6 +49,8 @@ struct AckEvent {
   Bytes in_flight;  ///< payload still unacknowledged
   /// Of the acknowledged packet, from the sender's own port on. Empty unless Services::telemetry.
   std::span<const HopTelemetry> hops;
+  std::span<const Bandwidth> rates;  ///< by PortLabel::rate()
+  Bandwidth rate_of(const HopTelemetry& hop) const { return rates[hop.port().rate()]; }
 };
 
 /// A packet is known to be lost.

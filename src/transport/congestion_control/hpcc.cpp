@@ -3,6 +3,7 @@
 // 2019, doi:10.1145/3341302.3342085, algorithm 1.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "transport/congestion_control/congestion_parameters.hpp"
 #include "units/text.hpp"
@@ -43,7 +44,7 @@ class Hpcc final : public CongestionControl {
   Allowance on_bytes_sent(Moment) override { return allowance(); }
 
   Allowance on_ack(const AckEvent& ack) override {
-    const bool measured = measure(ack.hops);
+    const bool measured = measure(ack);
     if (!measured) {
       if (reference_until_ == 0) reference_until_ = ack.next_psn;
       return allowance();
@@ -64,8 +65,10 @@ class Hpcc final : public CongestionControl {
 
   /// MeasureInflight: U, and whether there was a measurement. A hop that has no predecessor, after a change of path, or
   /// whose data is older than the known one (packets that overtook each other), is only recorded.
-  bool measure(std::span<const HopTelemetry> hops) {
-    if (hops.size() != known_hops_) {
+  bool measure(const AckEvent& ack) {
+    const std::span<const HopTelemetry> hops = ack.hops;
+    const Time gap = ack.at.now - std::exchange(last_ack_, ack.at.now);
+    if (hops.size() != known_hops_ || gap > HopTelemetry::max_gap) {
       known_hops_ = std::min(hops.size(), last_.size());
       std::copy_n(hops.begin(), known_hops_, last_.begin());
       return false;
@@ -73,25 +76,24 @@ class Hpcc final : public CongestionControl {
     double largest = -1;
     double span = 0;
     for (std::size_t i = 0; i < hops.size(); ++i) {
-      const HopTelemetry& hop = hops[i];
+      const HopTelemetry hop = hops[i];
       HopTelemetry& last = last_[i];
-      const auto elapsed = static_cast<double>((hop.time - last.time).ps());
-      if (hop.directed_link != last.directed_link) {
+      if (!hop.port().is_same_port(last.port())) {
         last = hop;
-      } else if (elapsed > 0) {
-        // (queue / T + sent / elapsed) / rate, over a common denominator: the one division of a hop.
-        const auto sent = static_cast<double>((hop.transmitted - last.transmitted).count());
-        const auto queue = static_cast<double>(std::min(hop.queue_bytes, last.queue_bytes));
-        const double load =
-            (queue * elapsed + sent * rtt_) * 8e12 / (elapsed * rtt_ * static_cast<double>(hop.rate.bps()));
-        if (load > largest) {
-          largest = load;
-          span = elapsed;
-        }
-        last.time = hop.time;
-        last.transmitted = hop.transmitted;
-        last.queue_bytes = hop.queue_bytes;
+        continue;
       }
+      const auto elapsed = static_cast<double>(hop.elapsed_since(last).ps());
+      if (elapsed <= 0) continue;
+      // (queue / T + sent / elapsed) / rate, over a common denominator: the one division of a hop.
+      const auto sent = static_cast<double>(hop.transmitted_since(last).count());
+      const auto queue = static_cast<double>(std::min(hop.queued(), last.queued()).count());
+      const double load =
+          (queue * elapsed + sent * rtt_) * 8e12 / (elapsed * rtt_ * static_cast<double>(ack.rate_of(hop).bps()));
+      if (load > largest) {
+        largest = load;
+        span = elapsed;
+      }
+      last = hop;
     }
     if (largest < 0) return false;
     const double weight = std::min(span, rtt_) / rtt_;
@@ -123,6 +125,7 @@ class Hpcc final : public CongestionControl {
   double load_ = 1;   ///< U
   std::int64_t stage_ = 0;
   std::uint64_t reference_until_ = 0;
+  Time last_ack_;
   std::size_t known_hops_ = 0;
   std::array<HopTelemetry, max_telemetry_hops> last_;  ///< [known_hops_]; in the object, with which it is fetched
 };

@@ -106,6 +106,11 @@ memory: 80 GB
 CRASH = re.compile(r"Traceback|terminate called|what\(\):|Abort|abort|core dumped|Segmentation|MPI_|HDF5-DIAG|signal")
 
 
+def failures_with_rates(count):
+    """Entries of `failures`, each with a rate of its own for a microsecond."""
+    return ", ".join(f"{{link: all, at: {i} us, until: {i + 1} us, rate: {1000 + i} Mb/s}}" for i in range(count))
+
+
 class ErrorTest(ProgramTest):
     def assert_fails(self, done, code, pattern, where=None):
         """One message, at `where` ("file:line" or a file), and nothing else; no new files in the folder."""
@@ -416,6 +421,8 @@ class Machine(ErrorTest):
             (["loss: [{link: all, probability: 2}]"], "probability.*'2'", "loss"),
             (["failures: [{link: all, at: 3 us, until: 2 us}]"], "not after its beginning 3 us", "failures"),
             (["reconvergence: 3 us"], "found without failures", "reconvergence"),
+            ([f"failures: [{failures_with_rates(256)}]", "congestion_control: hpcc"], "at most 256 rates .* on links with 257",
+             "congestion_control"),
         ]:
             self.bad_network(keys, pattern, at)
         for key in ["queues: output", "load_balancing: spray", "ack_interval: 2", "loss: [{link: all, probability: 0.1}]"]:
