@@ -28,6 +28,13 @@ struct Arrival {
 };
 static_assert(std::has_unique_object_representations_v<Arrival> && sizeof(Arrival) == 32);
 
+/// One of the collected arrivals among those that leave by the same port: half of it, because it is moved to its place.
+struct Departure {
+  Time time;
+  std::uint32_t number;  ///< in ArrivalOrder::collected()
+  std::uint32_t unused = 0;
+};
+
 /// Collects arrivals port by port, each port's in order, and puts all of them in order.
 ///
 /// Few ports: neighbouring runs are merged until one is left, log2(ports) passes in which no branch can be predicted.
@@ -62,28 +69,37 @@ class ArrivalOrder {
   template <class Before>
   void deal_out(std::span<const std::uint16_t> to, std::size_t ports, const Before& before) {
     starts_.assign(ports + 1, 0);
-    if (ordered_.size() < arrivals_.size()) ordered_.resize(arrivals_.size());
+    if (dealt_.size() < arrivals_.size()) dealt_.resize(arrivals_.size());
     if (places_.size() < ports) places_.resize(ports);
     for (std::size_t i = 0; i < size_; ++i) ++starts_[to[i]];
     std::uint32_t sum = 0;
-    Arrival* const first = ordered_.data();
+    Departure* const first = dealt_.data();
     for (std::size_t port = 0; port < ports; ++port) {
-      places_[port] = first + sum;
+      places_[port] = {first + sum, Time::from_ps(-1)};
       sum += std::exchange(starts_[port], sum);
     }
     starts_[ports] = sum;
     // Each port's arrivals are a few runs in order: mostly the next arrival is the last one.
     for (std::size_t i = 0; i < size_; ++i) {
-      const Arrival& arrival = arrivals_[i];
-      Arrival* const place = places_[to[i]]++;
-      *place = arrival;
-      if (place != first && arrival.time <= place[-1].time) [[unlikely]]
-        insert(first + starts_[to[i]], place, before);
+      const Time time = arrivals_[i].time;
+      DeparturePort& port = places_[to[i]];
+      Departure* place = port.next++;
+      if (time > port.last) {
+        port.last = time;
+      } else {
+        const Departure* const begin = first + starts_[to[i]];
+        const auto overtakes = [&](const Departure& other) {
+          return time != other.time ? time < other.time : before(arrivals_[i], arrivals_[other.number]);
+        };
+        for (; place != begin && overtakes(place[-1]); --place) *place = place[-1];
+      }
+      place->time = time;
+      place->number = static_cast<std::uint32_t>(i);
     }
   }
   /// After deal_out(): what leaves by a port.
-  std::span<const Arrival> departures(std::size_t port) const {
-    return {ordered_.data() + starts_[port], ordered_.data() + starts_[port + 1]};
+  std::span<const Departure> departures(std::size_t port) const {
+    return {dealt_.data() + starts_[port], dealt_.data() + starts_[port + 1]};
   }
 
   /// `before`: a strict total order that agrees with the order of times.
@@ -105,6 +121,11 @@ class ArrivalOrder {
     } while (from != first && before(moved, from[-1]));
     *from = moved;
   }
+
+  struct DeparturePort {
+    Departure* next;  // where the next one goes
+    Time last;        // of those that are there
+  };
 
   static constexpr std::size_t min_runs = 3;
   static constexpr std::size_t min_arrivals = 12;
@@ -167,7 +188,8 @@ class ArrivalOrder {
   std::vector<Arrival> ordered_;     // the same in better order, while it is made
   std::vector<std::uint32_t> place_of_;
   std::vector<std::uint32_t> starts_;  // [places] -> number, then position of the next arrival; [ports + 1] likewise
-  std::vector<Arrival*> places_;       // [ports] -> where the next arrival goes
+  std::vector<Departure> dealt_;       // by the port that they leave by
+  std::vector<DeparturePort> places_;  // [ports]
 };
 
 }  // namespace weft

@@ -206,10 +206,10 @@ void QueuedSwitch::send_by_port(std::uint32_t local, const ArrivalOrder& arrival
   const ArrivalOrder& order = net_.by_port(routes, node.ports);
   if (net_.fetches_ahead) fetch_queues_beyond(node, order);
   for (std::uint32_t p = 0; p < node.ports; ++p) {
-    const std::span<const Arrival> departures = order.departures(p);
+    const std::span<const Departure> departures = order.departures(p);
     if (departures.empty()) continue;
     PortEpoch port(q_, node.first_port + p);
-    for (const Arrival& came : departures) port.arrive(came);
+    for (const Departure& departure : departures) port.arrive(order.collected()[departure.number]);
     port.finish(end);
   }
 }

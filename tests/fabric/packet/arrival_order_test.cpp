@@ -85,7 +85,7 @@ void expect_dealt_out(ArrivalOrder& order, std::mt19937_64& random, std::uint32_
   for (std::uint32_t port = 0; port < outputs; ++port) {
     std::ranges::sort(expected[port]);
     std::vector<Key> dealt;
-    for (const Arrival& arrival : order.departures(port)) dealt.push_back(key(arrival));
+    for (const Departure& departure : order.departures(port)) dealt.push_back(key(collected[departure.number]));
     EXPECT_EQ(dealt, expected[port]) << "port " << port << " of " << outputs;
   }
 }
