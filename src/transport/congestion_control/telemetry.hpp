@@ -22,7 +22,8 @@ class PortLabel {
   constexpr PortLabel(std::uint32_t directed_link, std::uint32_t rate)
       : value_(rate << link_bits | (directed_link & link_mask)) {}
 
-  /// Ports by which a switch could send the same packets never differ by a multiple of 2^20 in their number.
+  /// Only a network of more than half a million links has ports whose labels are the same by chance. A sender would
+  /// have to meet two of them in turn at the same hop, and would then compare counters of different ports once.
   bool is_same_port(PortLabel other) const { return ((value_ ^ other.value_) & link_mask) == 0; }
   std::uint32_t rate() const { return value_ >> link_bits; }
   std::uint32_t value() const { return value_; }
