@@ -79,8 +79,8 @@ def read_layers(options, imported, physical):
     if imported.ranks is None:
         group = values.get("model_parallel_NPU_group", "1")
         imported.ranks = max(2, whole_number(group, options.input, 1, "model_parallel_NPU_group", 1, 1 << 22))
-        imported.refuse(f"{options.input}:1", f"the number of GPUs is not in the file: {imported.ranks}, which is one "
-                                              "group of tensor parallelism, unless --ranks says more")
+        imported.refuse(f"{options.input}:1", f"the number of GPUs is not in the file: weft takes {imported.ranks}, one "
+                                              "group of tensor parallelism; --ranks gives another number")
     imported.workload = Map(kind="astra_sim_text", file=Input(options.input), ranks=imported.ranks)
     imported.workload.put("algorithm", "ring", "SimAI's flows go in rings (MockNcclGroup.cc); nccl lets weft choose as "
                                                "NCCL does.")

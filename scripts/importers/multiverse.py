@@ -240,13 +240,14 @@ class Workload:
 
     def list_others(self):
         self.imported.ignore("nodes", "durationMicros of communications, and the NPU's own end of messages (its "
-                                      "generator writes the node's number there, and Multiverse takes the NPU's)")
+                                      "generator writes the node's number there; Multiverse uses the NPU's instead)")
         if self.long:
-            self.imported.refuse(self.long, f"more than {MAX_DEPENDENCIES} dependencies, of which Multiverse takes "
-                                            "the first; all count here (this and all such nodes)")
+            self.imported.refuse(self.long, f"more than {MAX_DEPENDENCIES} dependencies: Multiverse waits for the "
+                                            "first of them, weft for all (this and all such nodes)")
         if self.several:
-            self.imported.refuse(self.several, "a collective through several dimensions: in Multiverse one ring after "
-                                               "another in each, here one ring of all of them (this and all such nodes)")
+            self.imported.refuse(self.several, "a collective through several dimensions: Multiverse runs one ring after "
+                                               "another, one in each; weft runs one ring of all of them (this and all such "
+                                               "nodes)")
 
 
 def read(options):

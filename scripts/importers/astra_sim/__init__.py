@@ -88,7 +88,7 @@ def analytical_frames():
 def logical_dimensions(options, imported, network):
     if isinstance(network, Network):
         if options.logical:
-            imported.ignore(options.logical, "the logical topology is that of the analytical network")
+            imported.ignore(options.logical, "weft takes the logical topology from the analytical network")
         return network.sizes
     if not options.logical:
         return [len(network.hosts)]
@@ -112,7 +112,7 @@ def text_workload(options, imported, system, customs):
                                             "text")
     for name in ("memory", "groups"):
         if getattr(options, name):
-            imported.ignore(getattr(options, name), f"--{name}: a text workload has none")
+            imported.ignore(getattr(options, name), f"--{name}: a text workload does not use it")
     workload = Map(kind="astra_sim_text", file=Input(options.workload), ranks=imported.ranks)
     workload.put("time_unit", "1 us", "ASTRA-sim's converter takes the text's compute times for microseconds; 1 ns "
                                       "if they are nanoseconds, as its documentation says")
@@ -151,8 +151,8 @@ def write_customs(options, imported, system, customs, workload):
         imported.beside(f"{suffix}.{rank}.et", lambda file, rank=rank: traces.write(file, rank))
     workload.put("file", imported.prefix(suffix), f"{options.workload} with custom algorithms in place of collectives")
     imported.refuse(system.place(next(key for key in system.keys if "-custom" in key)),
-                    "custom algorithms: of communications of a rank that are ready at the same time, that which stands "
-                    "first in its file goes first, and not that with the smallest number")
+                    "custom algorithms: of a rank's communications that are ready at the same time, weft starts the one that "
+                    "is first in its file, ASTRA-sim the one with the smallest number")
 
 
 def check_groups(path, ranks):
@@ -173,7 +173,7 @@ def read_memory(path, imported):
         raise InputError(path, 1, f"memory-type: found '{kind}'; NO_MEMORY_EXPANSION, PER_NPU_MEMORY_EXPANSION, "
                          "expected PER_NODE_MEMORY_EXPANSION or MEMORY_POOL")
     if kind != "PER_NPU_MEMORY_EXPANSION":
-        imported.refuse(path, f"{kind}: NPUs share the memory over there; here each has it for itself")
+        imported.refuse(path, f"{kind}: in ASTRA-sim NPUs share this memory; in weft each NPU has its own")
     latency = whole_number(document.get("remote-mem-latency", 0), path, 1, "remote-mem-latency")
     rate = whole_number(document.get("remote-mem-bw", 0), path, 1, "remote-mem-bw", 1)
     return Map(latency=f"{latency} ns", bandwidth=f"{rate} GB/s")

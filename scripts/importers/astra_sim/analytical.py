@@ -49,7 +49,7 @@ class Network:
         if self.ranks() > MAX_NPUS:
             raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; expected {MAX_NPUS} at most")
         for key in sorted(set(document) - set(KEYS)):
-            imported.ignore(f"{path}:{self.line(key) or 1}", f"{key}: not known to ASTRA-sim")
+            imported.ignore(f"{path}:{self.line(key) or 1}", f"{key}: ASTRA-sim has no such key")
 
     def line(self, key):
         lines = enumerate(self.text.split("\n"), 1)

@@ -36,10 +36,10 @@ GENERAL = {"ENABLE_QCN", "USE_DYNAMIC_PFC_THRESHOLD", "PAUSE_TIME", "PACKET_PAYL
            "NIC_TOTAL_PAUSE_TIME", "ERROR_RATE_PER_LINK", "LINK_DOWN", "BUFFER_SIZE", "HEADROOM_FACTOR"}
 # Options that weft lacks, if their value differs from this one.
 LACKING = {"CLAMP_TARGET_RATE": ("0", "the target rate falls with each cut"),
-           "VAR_WIN": ("0", "the window shrinks with the rate; here it is as large as at line rate"),
-           "RATE_BOUND": ("1", "rates do not pace"), "INT_MULTI": ("1", "units of telemetry"),
-           "MULTI_RATE": ("0", "a rate for each hop"), "SAMPLE_FEEDBACK": ("0", "feedback is sampled"),
-           "FAST_REACT": ("1", "a reaction once per round trip"), "NIC_TOTAL_PAUSE_TIME": ("0", "NICs pause")}
+           "VAR_WIN": ("0", "the window shrinks with the rate"),
+           "RATE_BOUND": ("1", "senders are not paced"), "INT_MULTI": ("1", "telemetry has larger units"),
+           "MULTI_RATE": ("0", "each hop has its own rate"), "SAMPLE_FEEDBACK": ("0", "only samples of the feedback count"),
+           "FAST_REACT": ("1", "senders react once per round trip"), "NIC_TOTAL_PAUSE_TIME": ("0", "NICs pause")}
 RATES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1e9}
 
@@ -189,7 +189,7 @@ class Config:
         mode = self.whole("CC_MODE", 1)
         control = CONTROL.get(mode, "none")
         if mode == 10:
-            self.imported.refuse(self.place("CC_MODE"), "CC_MODE 10 (HPCC-PINT): without congestion control here")
+            self.imported.refuse(self.place("CC_MODE"), "CC_MODE 10 (HPCC-PINT): weft runs without congestion control")
         network = Map()
         network.put("mtu", f"{payload} B", f"{self.path}: PACKET_PAYLOAD_SIZE")
         network.put("header", f"{HEADER + (TELEMETRY if control == 'hpcc' else 0)} B",
@@ -209,25 +209,25 @@ class Config:
         network.put("window", f"{max(payload, self.physical.largest_window(payload))} B",
                     "HAS_WIN: the largest bandwidth-delay product of two hosts (maxBdp)")
         if self.keys.get("GLOBAL_T") and not self.whole("GLOBAL_T", 1):
-            self.imported.refuse(self.place("GLOBAL_T"), "GLOBAL_T 0: a window for each pair; here all have the "
-                                                         "largest")
+            self.imported.refuse(self.place("GLOBAL_T"), "GLOBAL_T 0: each pair has its own window there; weft uses "
+                                                         "the largest for all")
 
     def add_flow_control(self, network):
         network.put("flow_control", "pfc", "Always there; an ingress queue may have 1/8 of what is free, a port "
                                            "faster than the hosts' more over there.")
         network["buffer"] = Map(size=f"{self.whole('BUFFER_SIZE', 16, 1)} MiB", alpha=0.125)
         if not self.whole("USE_DYNAMIC_PFC_THRESHOLD", 1):
-            self.imported.refuse(self.place("USE_DYNAMIC_PFC_THRESHOLD"), "USE_DYNAMIC_PFC_THRESHOLD 0: thresholds are "
-                                                                          "dynamic here (buffer.threshold gives a "
-                                                                          "static one)")
+            self.imported.refuse(self.place("USE_DYNAMIC_PFC_THRESHOLD"), "USE_DYNAMIC_PFC_THRESHOLD 0: weft uses "
+                                                                          "dynamic thresholds (buffer.threshold gives "
+                                                                          "a static one)")
         quanta = round(self.number("PAUSE_TIME", 5) * 1e-6 * self.physical.host_rate() / 512)
         if 0 < quanta <= 65535:
             network["pfc"] = Map().put("quanta", quanta, "PAUSE_TIME, at the rate of the hosts")
 
     def add_control(self, network, control):
         if control in ("dcqcn", "dctcp") and not self.whole("ENABLE_QCN", 1):
-            self.imported.refuse(self.place("ENABLE_QCN"), "ENABLE_QCN 0: nothing is marked, so there is no congestion "
-                                                           "control")
+            self.imported.refuse(self.place("ENABLE_QCN"), "ENABLE_QCN 0: no packet is marked, so weft runs without "
+                                                           "congestion control")
             control = "none"
         if control == "none":
             return
@@ -254,7 +254,7 @@ class Config:
             network["dctcp"] = Map(gain=self.number("EWMA_GAIN", 1 / 16))
         for key in sorted({"hpcc": {"RATE_AI"}, "timely": {"RATE_HAI"}, "dctcp": {"DCTCP_RATE_AI", "MIN_RATE"}}
                           .get(control, set()) & self.keys.keys()):
-            self.imported.refuse(self.place(key), f"{key}: {control} has its own here (docs/reference/congestion_control.md)")
+            self.imported.refuse(self.place(key), f"{key}: {control} in weft has its own (docs/reference/congestion_control.md)")
 
     def marking(self):
         rate = self.physical.host_rate()
@@ -262,8 +262,8 @@ class Config:
         for other in self.physical.rates():
             found = tuple(self.of_rate(key, other)[0] for key in ("KMIN_MAP", "KMAX_MAP", "PMAX_MAP"))
             if found != (kmin, kmax, pmax):
-                self.imported.refuse(self.place("KMIN_MAP"), f"marking of links of {weft_rate(other)}; all mark as "
-                                                             f"those of {weft_rate(rate)} here")
+                self.imported.refuse(self.place("KMIN_MAP"), f"marking of links of {weft_rate(other)}: in weft all mark "
+                                                             f"as those of {weft_rate(rate)}")
         return Map(kmin=f"{kmin:g} kB", kmax=f"{kmax:g} kB", pmax=pmax)
 
     def add_recovery(self, network, payload):
@@ -276,24 +276,24 @@ class Config:
             network.put("loss", [{"link": "all", "probability": loss}], "ERROR_RATE_PER_LINK")
         down = self.keys.get("LINK_DOWN", ["0"])
         if down and self.whole("LINK_DOWN", 0):
-            what = f"LINK_DOWN {' '.join(down)}: it is 2 s later over there, when all collectives have ended"
+            what = f"LINK_DOWN {' '.join(down)}: weft leaves it out; in that simulator it happens 2 s later, after all collectives"
             self.imported.refuse(self.place("LINK_DOWN"), f"{what}; network.failures takes links down")
         if not self.whole("ACK_HIGH_PRIO", 0):
             place = self.place("ACK_HIGH_PRIO") if "ACK_HIGH_PRIO" in self.keys else self.path
-            self.imported.refuse(place, "ACK_HIGH_PRIO 0: ACKs wait behind data in that simulator; here they go first")
+            self.imported.refuse(place, "ACK_HIGH_PRIO 0: in that simulator ACKs wait behind data; in weft they go first")
 
     def list_others(self, control):
         for key in self.keys:
             usual, what = LACKING.get(key, (None, ""))
             if key in FILES:
-                self.imported.ignore(self.place(key), f"{key}: files and times of its reports")
+                self.imported.ignore(self.place(key), f"{key}: it concerns reports of that simulator")
             elif key in ALL_OF_CONTROL - OF_CONTROL[control]:
-                self.imported.ignore(self.place(key), f"{key}: not for "
-                                                      f"{control if control != 'none' else 'this CC_MODE'}")
+                self.imported.ignore(self.place(key), f"{key}: {control if control != 'none' else 'this CC_MODE'} "
+                                                      "does not use it")
             elif usual is not None and self.word(key, usual) != usual:
-                self.imported.refuse(self.place(key), f"{key} {self.word(key, usual)}: {what}")
+                self.imported.refuse(self.place(key), f"{key} {self.word(key, usual)}: weft lacks this option, with which {what}")
             elif key == "HEADROOM_FACTOR" or key == "L2_CHUNK_SIZE":
-                self.imported.ignore(self.place(key), f"{key}: weft works out what the link needs" if key[0] == "H" else
-                                     f"{key}: only with L2_BACK_TO_ZERO")
+                self.imported.ignore(self.place(key), f"{key}: weft computes the headroom that a link needs" if key[0] == "H" else
+                                     f"{key}: that simulator uses it only with L2_BACK_TO_ZERO")
             elif key not in GENERAL | MAPS | ALL_OF_CONTROL:
-                self.imported.ignore(self.place(key), f"{key}: not known to ASTRA-sim")
+                self.imported.ignore(self.place(key), f"{key}: ASTRA-sim has no such key")

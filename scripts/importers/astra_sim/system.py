@@ -134,9 +134,8 @@ class System:
         self.one_of("scheduling-policy", ["LIFO", "FIFO", "EXPLICIT"], "FIFO")
         if "scheduling-policy" in self.keys:
             self.imported.ignore(self.place("scheduling-policy"),
-                                 "scheduling-policy: a rank has one collective at a time "
-                                 "(Workload::issue_dep_free_nodes),"
-                                 " whose chunks are equal, so that there is no other order than theirs")
+                                 "scheduling-policy: it has no effect, because a rank has one collective at a time "
+                                 "(Workload::issue_dep_free_nodes), whose chunks are equal")
 
     def add_times(self, options):
         delay = self.whole("endpoint-delay", 10)
@@ -153,24 +152,24 @@ class System:
         for key in sorted(self.keys.keys() & DEAD):
             self.imported.ignore(self.place(key), f"{key}: ASTRA-sim does not read it")
         for key in sorted(self.keys.keys() & REPORTS):
-            self.imported.ignore(self.place(key), f"{key}: reports of its own")
+            self.imported.ignore(self.place(key), f"{key}: it concerns reports of ASTRA-sim")
         for key in sorted(self.keys.keys() - KNOWN):
-            self.imported.ignore(self.place(key), f"{key}: not known to ASTRA-sim")
+            self.imported.ignore(self.place(key), f"{key}: ASTRA-sim has no such key")
         shared = str(self.keys.get("model-shared-bus", 0)) == "1"
         for key in (*BUS, "model-shared-bus"):
             if key not in self.keys:
                 continue
             if shared:
-                self.imported.refuse(self.place(key), f"{key}: the memory bus in LogGP")
+                self.imported.refuse(self.place(key), f"{key}: weft has no memory bus in LogGP")
             else:
-                self.imported.ignore(self.place(key), f"{key}: only with model-shared-bus")
+                self.imported.ignore(self.place(key), f"{key}: ASTRA-sim uses it only with model-shared-bus")
         if self.keys.get("replay-only"):
-            self.imported.refuse(self.place("replay-only"), "replay-only: collectives take the time of the network "
-                                                            "here")
+            self.imported.refuse(self.place("replay-only"), "replay-only: weft simulates collectives; they take the "
+                                                            "time of the network")
         if not self.keys.get("roofline-enabled"):
             for key in ("peak-perf",):
                 if key in self.keys:
-                    self.imported.ignore(self.place(key), f"{key}: only with roofline-enabled")
+                    self.imported.ignore(self.place(key), f"{key}: ASTRA-sim uses it only with roofline-enabled")
 
     def device(self):
         """A device file for the roofline, or None: text."""
@@ -179,8 +178,8 @@ class System:
         peak, rate = self.number("peak-perf"), self.number("local-mem-bw")
         if peak <= 0 or rate <= 0:
             raise self.error("roofline-enabled", "roofline-enabled needs peak-perf and local-mem-bw above 0")
-        self.imported.refuse(self.place("roofline-enabled"), "roofline-enabled: for compute nodes without a duration; "
-                                                             "those with one take it")
+        self.imported.refuse(self.place("roofline-enabled"), "roofline-enabled: weft computes the time of compute "
+                                                             "nodes without a duration; the others keep theirs")
         return (f"# {self.path}: peak-perf and local-mem-bw (astra-sim/system/Roofline.cc).\n"
                 f"name: NPU of {self.path}\npeak: {{bf16: {peak:g} TFLOP/s}}\nefficiency: 1\n"
                 f"memory_bandwidth: {rate:g} GB/s\nmemory: 1 TB\n")

@@ -185,9 +185,9 @@ def add_failures(options, matrix, imported):
     for line, switch, link in matrix.failures:
         ends = tree.names((options.input, line), switch, link) if tree else None
         if ends is None:
-            imported.refuse(f"{options.input}:{line}", f"failure of link {link} of AGG {switch}: " + (
-                "the first of a bundle, whose links have one name here" if tree else
-                "which link that is says htsim's topology alone (--topology FILE.topo)"))
+            imported.refuse(f"{options.input}:{line}", f"failure of link {link} of AGG {switch}: weft leaves it out, because " + (
+                "the link is one of a bundle, whose links have one name in weft" if tree else
+                "only htsim's topology says which link that is (--topology FILE.topo)"))
         else:
             down.append({"at": "0 ns", "link": ends})
     if down:
@@ -202,7 +202,7 @@ def read(options):
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
     add_failures(options, matrix, imported)
     if matrix.prioritized:
-        imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: all flows are of one class")
+        imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: in weft all flows have the same priority")
     if matrix.traces:
         imported.workload = flow_traces_workload(imported, matrix.traces)
     else:

@@ -63,10 +63,10 @@ class Triggers:
             raise InputError(self.path, missing[0], f"{missing[1]} {missing[2]}: there is no such trigger")
         for trigger in self.flows.database.cursor().execute("SELECT id, line, kind, count FROM triggers ORDER BY line"):
             self.resolve(imported, *trigger)
-        remarks = {"sent": "send_done_trigger: a node that has received all starts then, not when the sender knows it "
-                           "(this and all such flows)",
-                   "far": "the trigger comes from another node: an empty message over the network (this and all such "
-                          "flows)"}
+        remarks = {"sent": "send_done_trigger: weft starts the flow when its node has received all data, not when the "
+                           "sender knows that (this and all such flows)",
+                   "far": "the trigger comes from another node: weft sends an empty message over the network (this and "
+                          "all such flows)"}
 
         def cycle(line, name):
             return InputError(self.path, line, f"flow {name} waits for itself, by its triggers")
@@ -84,8 +84,8 @@ class Triggers:
             if sources < targets:
                 raise InputError(self.path, line, f"{targets} flows wait, and it is set off {sources} times")
             if targets > 1:
-                imported.refuse(f"{self.path}:{line}", "multishot: the flows that trigger it count in the order of "
-                                                       "the file")
+                imported.refuse(f"{self.path}:{line}", "multishot: weft counts the flows that trigger it in the "
+                                                       "order of the file")
             self.flows.run(ONE_FOR_ONE, (trigger, trigger))
             return
         if kind == "barrier" and sources != count:
