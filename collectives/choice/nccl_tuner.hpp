@@ -33,9 +33,12 @@ struct NcclMachine {
   bool same_rings = true;       ///< all channels' rings are alike
   bool nics_behind_cpu = false;
   std::uint32_t ranks() const { return servers * ranks_per_server; }
-  /// LL128 to the network goes no further than over the NIC of another GPU (ncclTopoTuneModel: typeInter <= PATH_PXN).
+  /// LL128 needs NVLink between the GPUs of a server (ncclTopoTuneModel: typeIntra <= PATH_NVB). To the
+  /// network it goes no further than over the NIC of another GPU (typeInter <= PATH_PXN).
   /// That through a CPU was further until 2.27 told apart what is behind NVLink-C2C (src/graph/topo.h, PATH_P2C).
-  bool has_ll128() const { return servers == 1 || !nics_behind_cpu || version >= NcclVersion::v2_27; }
+  bool has_ll128() const {
+    return (nvlink || ranks_per_server == 1) && (servers == 1 || !nics_behind_cpu || version >= NcclVersion::v2_27);
+  }
 };
 
 /// latency_us + bytes / (1000 bandwidth): ncclTopoGetAlgoTime. bandwidth 0: not possible.

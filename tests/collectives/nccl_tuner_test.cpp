@@ -129,6 +129,17 @@ TEST(NcclTuner, NoLL128ToNicsBehindACpu) {
   EXPECT_TRUE(machine.has_ll128());
 }
 
+// src/graph/tuning.cc, ncclTopoTuneModel: typeIntra <= PATH_NVB.
+TEST(NcclTuner, NoLL128OverPcieInsideServers) {
+  NcclMachine machine;
+  machine.nvlink = false;
+  EXPECT_FALSE(machine.has_ll128());
+  machine.servers = 2;
+  EXPECT_FALSE(machine.has_ll128());
+  machine.ranks_per_server = 1;  // nothing is inside
+  EXPECT_TRUE(machine.has_ll128());
+}
+
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
                  std::uint32_t server = 1, bool switches_reduce = false) {
   const Communicator communicator(0, ranks);

@@ -239,5 +239,25 @@ TEST(reliable_receiver, marks_are_echoed_exactly_with_any_interval) {
   }
 }
 
+// RFC 8257, section 3.2: before the first packet with another marking is acknowledged, those before it are, with
+// theirs.
+TEST(reliable_receiver, an_ack_covers_packets_that_are_marked_alike) {
+  for (const std::uint32_t interval : {1U, 2U, 4U, 16U}) {
+    RecoveryRules rules = rules_of(Recovery::go_back_n, interval);
+    rules.separate_marks = true;
+    Lone lone(rules);
+    const std::vector<int> marks = {0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1};
+    std::vector<int> told;  // by the sender's counting: [acknowledged packets]
+    for (std::uint32_t psn = 0; psn < marks.size(); ++psn) {
+      const auto answer =
+          lone.come(psn, (marks[psn] != 0 ? packet_ecn : 0) | (psn + 1 == marks.size() ? packet_last : 0));
+      if (answer.ack_before) told.resize(*answer.ack_before, answer.ecn_before ? 1 : 0);
+      if (answer.ack) told.resize(answer.expected, answer.ecn ? 1 : 0);
+      EXPECT_FALSE(answer.ack_before && interval == 1);
+    }
+    EXPECT_EQ(told, marks) << "interval " << interval;
+  }
+}
+
 }  // namespace
 }  // namespace weft::reliable_receiver_test

@@ -87,13 +87,30 @@ void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults
     const Bandwidth lower = rate->bandwidth();
     if (lower > full)
       throw rate->error(fmt::format("found {}; expected at most the link's own {}", to_text(lower), to_text(full)));
-    fault.rates.push_back({at, lower});
-    if (until < Time::max()) fault.rates.push_back({until, full});
+    fault.slowdowns.push_back({at, until, lower});
   }
   spec.finish();
 }
 
 }  // namespace
+
+std::vector<RateChange> rate_changes(const std::vector<Slowdown>& slowdowns, Bandwidth full) {
+  std::set<Time> times;
+  for (const Slowdown& slowdown : slowdowns) {
+    times.insert(slowdown.from);
+    if (slowdown.until < Time::max()) times.insert(slowdown.until);
+  }
+  std::vector<RateChange> changes;
+  Bandwidth before = full;
+  for (const Time time : times) {
+    Bandwidth rate = full;
+    for (const Slowdown& slowdown : slowdowns)
+      if (slowdown.from <= time && time < slowdown.until) rate = std::min(rate, slowdown.rate);
+    if (rate != before) changes.push_back({time, rate});
+    before = rate;
+  }
+  return changes;
+}
 
 std::vector<LinkFaults::RoutingPeriod> LinkFaults::routing_periods(const Topology& topology) const {
   std::set<Time> times;
@@ -123,8 +140,7 @@ LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional
   if (failures)
     for (const Spec& item : failures->items()) read_failure(item, topology, faults);
   for (auto& [link, fault] : faults.links)
-    std::stable_sort(fault.rates.begin(), fault.rates.end(),
-                     [](const RateChange& a, const RateChange& b) { return a.at < b.at; });
+    fault.rates = rate_changes(fault.slowdowns, topology.graph.link(LinkId(link)).rate);
   if (reconvergence) {
     if (!failures) throw reconvergence->error("found without failures, after which routing reconverges");
     faults.reconvergence = reconvergence->wait();

@@ -23,13 +23,22 @@ struct RateChange {
   Time at;
   Bandwidth rate;  ///< at most the link's own
 };
+/// A span in which a link is slower.
+struct Slowdown {
+  Time from;
+  Time until = Time::max();
+  Bandwidth rate;  ///< at most the link's own
+};
+/// The rates of a link whose own rate is `full`: at any time the lowest of the slowdowns that last.
+std::vector<RateChange> rate_changes(const std::vector<Slowdown>& slowdowns, Bandwidth full);
 
 /// Both directions of one link.
 struct LinkFault {
   double loss = 0;            ///< probability for each packet
   double bit_error_rate = 0;  ///< a packet with a wrong bit is lost: its frame check sequence does not fit
   std::vector<Outage> outages;
-  std::vector<RateChange> rates;  ///< ascending
+  std::vector<Slowdown> slowdowns;
+  std::vector<RateChange> rates;  ///< by the slowdowns, ascending
 };
 
 struct LinkFaults {

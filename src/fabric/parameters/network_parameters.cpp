@@ -50,6 +50,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
     // 9.7.6.1.3; 14 is the value that RDMA software sets).
     rules.timeout = rules.timeout_low = Time::from_ns(4096) * (1 << 14);
+    rules.timed_for = Time::max();
   }
   // In order: the next packet shows a gap. Spread out: packets that arrive early leave the window at once, so that one
   // that waits in a queue may be overtaken by several windows.
@@ -65,10 +66,12 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (name != kind) throw map->error("found with recovery: " + kind);
     if (const auto value = map->find("timeout")) {
       rules.timeout = rules.timeout_low = value->wait();
+      rules.timed_for = Time::max();
       if (rules.timeout <= Time()) throw value->error("found 0; expected a time above 0");
     }
     if (const auto value = map->find("timeout_low")) {
       rules.timeout_low = value->time();
+      rules.timed_for = Time::max();
       if (rules.timeout_low <= Time() || rules.timeout_low > rules.timeout)
         throw value->error("found " + to_text(value->time()) + "; expected above 0 and at most timeout");
     }

@@ -22,6 +22,8 @@ class NicReceiver {
   bool send_pull(const LocalNode& node, const NodeEvent& event);
 
  private:
+  void acknowledge_before(const LocalNode& node, PortId port_index, const Packet& packet,
+                          const ReliableReceiver::Answer& answer);
   Packet& answer_with(PacketKind kind, const LocalNode& node, PortId port_index, const Packet& packet,
                       const ReliableReceiver::Answer& answer);
   void receive_data(const LocalNode& node, PortId port_index, const Packet& packet);

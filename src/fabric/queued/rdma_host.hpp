@@ -29,6 +29,7 @@ struct Connection {
   bool listed = false;            ///< in a list of the port: ready or held
   bool pacing_pending = false;    ///< it will be looked at when it may send again
   Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer
+  Time timers_longer_by;          ///< RecoveryRules::longer_by()
   Time next_send;                 ///< not before, by its rate
   Time last_send;
   Bytes last_wire;   ///< of the last packet

@@ -59,9 +59,11 @@ class RdmaNic {
   bool send_from(const LocalNode& node, Connection& connection, Time now);
   static void pace(Connection& connection);
   void obey(const LocalNode& node, Connection& connection, Time now);
+  Time deadline_of(const Connection& connection) const;
   void watch(const LocalNode& node, Connection& connection);
-  void lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, Time now,
-            bool timeout);
+  /// `next_psn`: of the sender before it learned of the loss.
+  void lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress,
+            std::uint64_t next_psn, Time now, bool timeout);
   void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now);
   void limit_window(Connection& connection) const;
   FlowPath flow_path(PortId port, const std::vector<PathLink>& path) const;

@@ -53,6 +53,8 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   if (answer.cnp) answer_with(PacketKind::cnp, node, port_index, packet, answer);
   if (answer.nack)
     answer_with(PacketKind::nack, node, port_index, packet, answer).flags = answer.trimmed ? packet_trimmed : 0;
+  if (answer.ack_before) [[unlikely]]
+    acknowledge_before(node, port_index, packet, answer);
   if (answer.ack) {
     Packet& ack = answer_with(PacketKind::ack, node, port_index, packet, answer);
     ack.flags = answer.ecn ? packet_ecn : 0;
@@ -66,6 +68,15 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
     message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
     net_.client->on_message(node.id, now, message);
   }
+}
+
+// An ACK of the packets before this one.
+void NicReceiver::acknowledge_before(const LocalNode& node, PortId port_index, const Packet& packet,
+                                     const ReliableReceiver::Answer& answer) {
+  ReliableReceiver::Answer before;
+  before.expected = *answer.ack_before;
+  before.caused_by = before.expected - 1;
+  answer_with(PacketKind::ack, node, port_index, packet, before).flags = answer.ecn_before ? packet_ecn : 0;
 }
 
 // Sixteen bits name the packet that is answered. A packet that is further from the expected one stays unnamed: the

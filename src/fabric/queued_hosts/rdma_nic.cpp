@@ -286,9 +286,15 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   list(node, connection, now);
 }
 
+// When its retransmission timer expires; never while nothing is in flight.
+Time RdmaNic::deadline_of(const Connection& connection) const {
+  const Time deadline = connection.sender.deadline(q_.state.rules);
+  return deadline == never ? never : deadline + connection.timers_longer_by;
+}
+
 // Makes sure that the retransmission timer is checked.
 void RdmaNic::watch(const LocalNode& node, Connection& connection) {
-  const Time deadline = connection.sender.deadline(q_.state.rules);
+  const Time deadline = deadline_of(connection);
   if (deadline >= connection.timeout_at) return;  // checked before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
@@ -307,11 +313,12 @@ bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
   Connection& connection = q_.state.hosts[node.host].connections[event.data];
   if (connection.timeout_at != event.time) return false;
   connection.timeout_at = never;
-  const bool late = connection.sender.deadline(q_.state.rules) <= event.time;
+  const bool late = deadline_of(connection) <= event.time;
   if (late) {
     if (connection.next_sample <= event.time) q_.samples.flush(node, connection, event.time);
+    const std::uint64_t next_psn = connection.sender.next();
     const auto progress = connection.sender.on_timeout(event.time, net_.messages, q_.state.rules);
-    lose(node, connection, progress, event.time, true);
+    lose(node, connection, progress, next_psn, event.time, true);
   }
   watch(node, connection);
   return late;
@@ -330,14 +337,14 @@ bool RdmaNic::control_timer(const LocalNode& node, const NodeEvent& event) {
   return true;
 }
 
-void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, Time now,
-                   bool timeout) {
+void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress,
+                   std::uint64_t next_psn, Time now, bool timeout) {
   connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), net_.messages);
   LossEvent loss;
   loss.at = moment_of(connection, now);
   loss.lost = progress.lost;
   loss.acked_psn = connection.sender.acked();
-  loss.next_psn = connection.sender.next();
+  loss.next_psn = next_psn;
   loss.in_flight = connection.sender.in_flight();
   loss.timeout = timeout;
   connection.allowance = connection.control->on_loss(loss);
@@ -359,6 +366,7 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   }
   const auto caused_by = packet.psn + static_cast<std::uint32_t>(static_cast<std::int16_t>(packet.payload));
   ReliableSender& sender = connection.sender;
+  const std::uint64_t next_psn = sender.next();
   ReliableSender::Progress progress;
   if (packet.kind == PacketKind::ack)
     progress = sender.on_ack(now, packet.psn, caused_by, net_.messages, state.rules);
@@ -386,7 +394,7 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   }
   if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);
   if (progress.lost > Bytes())
-    lose(node, connection, progress, now, false);
+    lose(node, connection, progress, next_psn, now, false);
   else if (state.services.acks)
     obey(node, connection, now);
   else
@@ -438,7 +446,9 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   Connection& connection = host.connections[queue_pair];
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
-    connection.control = net_.parameters.congestion_control->make(flow_path(connection.port, path));
+    const FlowPath flow = flow_path(connection.port, path);
+    connection.control = net_.parameters.congestion_control->make(flow);
+    connection.timers_longer_by = q_.state.rules.longer_by(flow.base_rtt);
     connection.allowance = connection.control->start(now);
     q_.samples.open(node, connection, now);
   }

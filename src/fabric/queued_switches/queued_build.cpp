@@ -95,6 +95,7 @@ void QueuedBuild::build_state() {
   state.services = net_.parameters.congestion_control->services();
   state.rules = net_.parameters.recovery;
   state.rules.mtu = net_.sizes.mtu;
+  state.rules.separate_marks = state.services.ecn;
   state.window_limits = net_.parameters.window_given || net_.parameters.congestion_control_name == "none";
   state.limited = fabric.buffer.size.has_value();
   if (fabric.buffer.queue) state.queue_limit = *fabric.buffer.queue;

@@ -2,6 +2,7 @@
 #include "transport/recovery/reliable_receiver.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/basics/contract.hpp"
 
@@ -52,11 +53,14 @@ ReliableReceiver::Answer ReliableReceiver::on_data(Time now, const Packet& packe
       on_ahead(expected_ + static_cast<std::uint64_t>(distance), packet, pool, rules, answer);
     }
   } else if (distance == 0) {
+    if (rules.separate_marks && marked != last_marked_ && unacknowledged_ > 0) {
+      answer.ack_before = static_cast<std::uint32_t>(expected_);
+      answer.ecn_before = std::exchange(marked_, false);
+      unacknowledged_ = 0;
+    }
     marked_ |= marked;
     on_expected(packet, rules, answer);
-    // A change of marking is reported at once, so that the sender can count marked bytes whatever the ACK interval
-    // (Alizadeh et al., "Data center TCP", SIGCOMM 2010, section 3.2, doi:10.1145/1851182.1851192).
-    answer.ack |= marked != last_marked_;
+    answer.ack |= marked != last_marked_;  // a change of marking is reported at once
     last_marked_ = marked;
     answer.ack |= (packet.flags & packet_ask) != 0;
   } else if (distance > 0) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ class ReliableReceiver {
   /// The answer to the sender for one packet.
   struct Answer {
     bool ack = false;
+    /// Before that, an ACK of the packets that were marked like `ecn_before` and not like this one; up to here.
+    std::optional<std::uint32_t> ack_before;
+    bool ecn_before = false;
     bool nack = false;
     bool trimmed = false;         ///< the NACK names caused_by, not expected
     bool cnp = false;             ///< a congestion notification is due

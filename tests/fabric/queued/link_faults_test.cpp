@@ -65,6 +65,40 @@ TEST(link_faults, a_lower_rate_ends_with_the_full_one) {
   EXPECT_TRUE(faults.routing_periods(star()).empty());  // no switch routes around them
 }
 
+// A link has the lowest rate of all that hold it back, whatever the order in which they begin, end, and are listed.
+TEST(link_faults, slowdowns_that_overlap_leave_the_lowest_rate) {
+  const Bandwidth full = Bandwidth::from_gbps(100);
+  const auto gbps = [](std::int64_t rate) { return Bandwidth::from_gbps(rate); };
+  const auto us = [](std::int64_t time) { return Time::from_us(time); };
+  std::vector<Slowdown> slowdowns = {{us(1), us(8), gbps(10)},
+                                     {us(2), us(3), gbps(50)},
+                                     {us(6), us(10), gbps(40)},
+                                     {us(10), us(12), gbps(40)},
+                                     {us(7), us(9), gbps(5)}};
+  const std::vector<std::pair<Time, Bandwidth>> expected = {
+      {us(1), gbps(10)}, {us(7), gbps(5)}, {us(9), gbps(40)}, {us(12), full}};
+  for (int order = 0; order < 2; ++order) {
+    std::vector<std::pair<Time, Bandwidth>> found;
+    for (const RateChange& change : rate_changes(slowdowns, full)) found.emplace_back(change.at, change.rate);
+    EXPECT_EQ(found, expected);
+    std::reverse(slowdowns.begin(), slowdowns.end());
+  }
+  EXPECT_TRUE(rate_changes({{us(1), us(2), full}}, full).empty());
+}
+
+TEST(link_faults, a_switch_that_recovers_leaves_a_slow_link_slow) {
+  const LinkFaults faults = read(
+      "{failures: [{link: [host1, switch0], at: 1 us, rate: 10 Gb/s}, {switch: switch0, at: 2 us, until: 3 us, rate: "
+      "50 "
+      "Gb/s}]}",
+      star());
+  const auto& rates = faults.links.at(1).rates;
+  ASSERT_EQ(rates.size(), 1U);
+  EXPECT_EQ(rates[0].at, Time::from_us(1));
+  EXPECT_EQ(rates[0].rate, Bandwidth::from_gbps(10));
+  EXPECT_EQ(faults.links.at(0).rates.size(), 2U);
+}
+
 TEST(link_faults, every_mistake_is_told_with_its_line) {
   const Topology topology = star();
   const auto expect = [&](const std::string& text, int line, const std::string& word) {
@@ -192,6 +226,26 @@ TEST(link_faults, the_longest_queue_counts_the_packet_that_goes_on_at_the_old_ra
   // that time have left: frame + (frame - later / 8).
   const std::int64_t frame = machine.parameters.mtu.count() + machine.parameters.data_overhead().count();
   EXPECT_EQ(machine.counters(machine.a_switch(0), 2).peak_queue_bytes.count(), 2 * frame - later / 8);
+}
+
+// A round trip of 1 ms, above the timers of 320 and 100 us that a short network has: nothing is lost, so nothing is
+// sent twice, of many packets in flight or of one.
+TEST(link_faults, timers_wait_for_the_round_trip) {
+  for (const std::int64_t packets : {1, 1000}) {
+    LeanMachine machine("{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 250 us}",
+                        network_of("{queues: output, window: 1 GiB}"));
+    machine.post({Time(), 0, machine.open(0, 1), packets * mtu});
+    machine.run();
+    machine.expect_quiet();
+    EXPECT_EQ(machine.fabric->results().congestion().timeouts, 0U) << packets;
+    EXPECT_EQ(machine.fabric->results().congestion().repeated, 0U) << packets;
+  }
+  // Timers that are set stay as they are.
+  LeanMachine machine("{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 250 us}",
+                      network_of("{queues: output, window: 1 GiB, go_back_n: {timeout: 320 us}}"));
+  machine.post({Time(), 0, machine.open(0, 1), 100 * mtu});
+  machine.run();
+  EXPECT_GT(machine.fabric->results().congestion().repeated, 0U);
 }
 
 void expect_losses(const std::string& loss, double probability) {
