@@ -20,6 +20,11 @@ DECODER = json.JSONDecoder(strict=False, parse_float=decimal.Decimal)
 DAMAGES = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
+def shown(value):
+    """A value for an error, as the file has it: numbers with a point are read as Decimal."""
+    return re.sub(r"Decimal\('([^']*)'\)", r"\1", repr(value))
+
+
 def open_text(path):
     """A file of text; its first bytes show whether it is in gzip or xz."""
     try:

@@ -198,7 +198,8 @@ class ProgramOfTimeline:
         before = self.dependencies(start, stream, corr, communicates)
         ready = max([moment.end for moment in before], default=None)
         if self.timeline.has_times:
-            late = begin is not None and (ready is None or begin > ready) and start > (ready or self.host_time)
+            free = self.host_time if ready is None else ready
+            late = begin is not None and (ready is None or begin > ready) and start > free
             if ready is not None and not late and not communicates:
                 self.infer_wait(start, stream, ready, before)
                 ready = max(moment.end for moment in before)

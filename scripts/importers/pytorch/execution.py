@@ -6,7 +6,7 @@ import json
 import sqlite3
 
 from frameworks.communications import MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
-from frameworks.json_stream import JsonStream
+from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import Timeline
 from importing.errors import InputError
 
@@ -66,7 +66,7 @@ class Execution:
             raise InputError(self.path, line, "a node that is no map")
         number = node.get("id")
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 63:
-            raise InputError(self.path, line, f"a node whose 'id' is {number!r}; expected a whole number")
+            raise InputError(self.path, line, f"a node whose 'id' is {shown(number)}; expected a whole number")
         name, parent = str(node.get("name", "")), node.get("ctrl_deps", node.get("parent"))
         inputs = self.side(node, "inputs", number)
         attributes = {one.get("name"): one.get("value") for one in node.get("attrs") or [] if isinstance(one, dict)}

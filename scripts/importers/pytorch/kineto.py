@@ -6,7 +6,7 @@ import decimal
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
                                        kind_of, kind_of_kernel, numbers)
-from frameworks.json_stream import JsonStream
+from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import Timeline
 from importing.errors import InputError
 
@@ -14,7 +14,9 @@ ACCELERATOR = {"kernel", "gpu_memcpy", "gpu_memset"}
 RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1_runtime"}
 SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
          "hipStreamSynchronize", "hipEventSynchronize")
-LARGEST = 1 << 62  # picoseconds
+LARGEST = 53 * 24 * 3600 * 10**12  # picoseconds from the first event, half of simulated time
+# Microseconds, also of a clock that began in 1970. The digits of a Decimal suffice for them in picoseconds.
+LATEST = 1 << 63
 OF_RUNTIME = -2  # instead of a stream
 
 
@@ -29,6 +31,7 @@ class Kineto:
         self.stream = JsonStream(path)
         self.sync_events = False
         self.counted = {}
+        self.origin = None  # picoseconds of the first event: in older traces since 1970, more than 64 bits
 
     def error(self, line, what):
         return InputError(self.timeline.path, line, what)
@@ -53,7 +56,8 @@ class Kineto:
                 if info.get(key) is not None:
                     setattr(timeline, name, int(info[key]))
             except (TypeError, ValueError):
-                raise self.error(line, f"distributedInfo: '{key}' is {info[key]!r}; expected a whole number") from None
+                raise self.error(line, f"distributedInfo: '{key}' is {shown(info[key])}; expected a whole "
+                                 "number") from None
         for group in info.get("pg_config") or []:
             ranks = numbers(group.get("ranks")) if isinstance(group, dict) else None
             if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
@@ -76,27 +80,36 @@ class Kineto:
         else:
             self.counted[kind] = self.counted.get(kind, 0) + 1
 
+    def picoseconds(self, event, key, line):
+        value = event.get(key, 0)
+        if isinstance(value, str):
+            try:
+                value = decimal.Decimal(value)
+            except decimal.InvalidOperation:
+                value = None
+        known = isinstance(value, decimal.Decimal) and value.is_finite() or type(value) is int
+        if not known or not abs(value) < LATEST:
+            raise self.error(line, f"'{key}' is {shown(event.get(key))}; expected microseconds")
+        return int(value * 1000000)
+
     def times(self, event, line):
-        found = []
-        for key in ("ts", "dur"):
-            value = event.get(key, 0)
-            if isinstance(value, str):
-                try:
-                    value = decimal.Decimal(value)
-                except decimal.InvalidOperation:
-                    value = None
-            if isinstance(value, bool) or not isinstance(value,
-                                                         (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
-                raise self.error(line, f"'{key}' is {event.get(key)!r}; expected microseconds")
-            found.append(int(value * 1000000))
-        if found[1] < 0:
-            raise self.error(line, f"'dur' is {event['dur']}; expected 0 or more")
-        return found[0], found[0] + found[1]
+        """From the first event: the difference of whole numbers is exact."""
+        start, took = self.picoseconds(event, "ts", line), self.picoseconds(event, "dur", line)
+        if self.origin is None:
+            self.origin = start
+        start -= self.origin
+        if abs(start) >= LARGEST:
+            raise self.error(line, f"'ts' is {shown(event.get('ts'))}; expected microseconds, less than 53 days from "
+                             f"the {shown(decimal.Decimal(self.origin) / 1000000)} of the first event")
+        if not 0 <= took < LARGEST:
+            raise self.error(line, f"'dur' is {shown(event['dur'])}; expected 0 or more microseconds, less than 53 "
+                             "days")
+        return start, start + took
 
     def arguments(self, event, line):
         found = event.get("args") or {}
         if not isinstance(found, dict):
-            raise self.error(line, f"'args' is {str(found)[:40]!r}; expected a map")
+            raise self.error(line, f"'args' is {shown(found)[:40]}; expected a map")
         return found
 
     def number(self, arguments, key, line):
@@ -109,7 +122,7 @@ class Kineto:
                 return found
             raise ValueError
         except (TypeError, ValueError, OverflowError):
-            raise self.error(line, f"'{key}' is {value!r}; expected a whole number") from None
+            raise self.error(line, f"'{key}' is {shown(value)}; expected a whole number") from None
 
     def operation(self, event, line, kind):
         start, end = self.times(event, line)

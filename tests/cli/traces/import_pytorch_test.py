@@ -6,10 +6,12 @@ traces. What has to come out is derived here from the events."""
 
 import json
 import pathlib
+import re
 import sqlite3
 import subprocess
 import sys
 import unittest
+from decimal import Decimal
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import hlo_files
@@ -307,6 +309,41 @@ class Pytorch(ImportTest):
             self.refused(f"traces/{name}", says=["is of rank 7, and the job has ranks 0 to 1|there is no trace"])
 
     # The host alone
+
+    def test_the_clock_of_a_trace_is_of_its_own(self):
+        """Times since 1970, as older versions write them, or since years, change nothing."""
+        def moved(by):
+            lines = []
+            for line in data_parallel_step(0, 1).text().split("\n"):
+                found = re.search(r'"ts": ([0-9.]+)', line)
+                lines.append(line.replace(found.group(), f'"ts": {by + Decimal(found.group(1))}') if found else line)
+            return "\n".join(lines)
+
+        (self.folder / "traces").mkdir()
+        contents = set()
+        for by in (Decimal(0), Decimal("5215175130088.848"), Decimal(1712667379482786), Decimal("-130.000001")):
+            (self.folder / "traces" / "rank0.json").write_text(moved(by))
+            self.imported("traces")
+            contents.add((self.folder / "out.1ranks.0.et").read_bytes())
+        self.assertEqual(len(contents), 1)
+
+    def test_times_far_from_each_other(self):
+        trace = data_parallel_step(0, 1)
+        path = trace.write(self.folder / "traces")
+        text = path.read_text()
+        for old, new, says in (
+                ('"ts": 100.0', '"ts": 1712667379482786.5',
+                 r"rank0.json:\d+: 'ts' is 1712667379482786.5; expected microseconds, less than 53 days "
+                 "from the 10 of the first event"),
+                ('"ts": 100.0', '"ts": 1e99', r"rank0.json:\d+: 'ts' is 1E\+99; expected microseconds\n"),
+                ('"ts": 100.0', '"ts": "NaN"', r"rank0.json:\d+: 'ts' is 'NaN'; expected microseconds\n"),
+                ('"dur": 20.0', '"dur": 1712667379482786.5',
+                 r"rank0.json:\d+: 'dur' is 1712667379482786.5; expected 0 or more"),
+                ('"correlation": 1}', '"correlation": 1.5e30}', "'correlation' is 1.5E[+]30; expected a whole number")):
+            with self.subTest(new):
+                self.assertIn(old, text)
+                path.write_text(text.replace(old, new, 1))
+                self.refused("traces", says=[says])
 
     def test_operators_of_the_host_alone(self):
         """They finish, with gloo's all-reduce between them."""
