@@ -86,10 +86,11 @@ def weft_program():
 
 
 def count(experiment, draft):
-    """Counts of `weft workload` for an experiment, which has the only reader of workloads. Its errors are passed on."""
+    """Counts of `weft workload` for an experiment, which has the only reader of workloads. Its errors are passed on,
+    also those that cite bytes of the input that are no text."""
     try:
         done = subprocess.run([weft_program(), "workload", str(experiment), "--json", "--no-run"], env=environment(),
-                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+                              capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise EnvironmentFailure(f"cannot start '{weft_program()}': {error.strerror}") from None
     if done.returncode == 0:

@@ -115,6 +115,19 @@ class Conformance(weft_testing.ProgramTest):
                 done = weft_testing.weft("import", *words, folder=self.folder)
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
 
+    def test_errors_about_what_is_no_text(self):
+        """weft's readers name what they found byte by byte: half of a character, or one that is not in UTF-8."""
+        (self.folder / "u.goal").write_bytes("num_ranks 1\nrank 0 {\nl\u00e9: calc 5\n}\n".encode())
+        (self.folder / "k.0.et").write_bytes(b'{"version":"0.0.4"}{"id":1,"name":"caf\xe9","type":"COMP_NODE",'
+                                             b'"duration_micros":5}')
+        for words, says in ((["goal", "u.goal"], "u.goal:3: "), (["auto", "u.goal"], "u.goal:3: "),
+                            (["chakra", "k.0.et"], "k.0.et")):
+            with self.subTest(words=words):
+                done = weft_testing.weft("import", *words, "-o", "out.yaml", folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertRegex(done.err, r"^weft: [^\n]+\n$")
+                self.assertIn(says, done.err)
+
     def test_an_input_is_not_overwritten(self):
         words = samples_of("goal").sample(self.folder)
         done = weft_testing.weft("import", "goal", *words, "-o", words[0], folder=self.folder)
