@@ -130,9 +130,9 @@ class Calls:
     """The calls of all ranks in a few bytes each: all members of a group must have the same calls in the same order."""
 
     def __init__(self):
-        self.of_groups = {}  # ranks of the group: [number of the kind of call, ...], by the first rank that had it
+        self.of_groups = {}  # ranks of the group: [number of the kind of call, ...]
         self.shapes, self.first = {}, {}
-        self.found = {}  # (ranks, rank): number of calls
+        self.found = {}  # (ranks, rank): number of calls - 1; ranks are read in ascending order
         self.counts, self.sizes = {}, {}
         self.paths = {}
 
@@ -152,24 +152,29 @@ class Calls:
         uneven = isinstance(detail, tuple)
         shape = (kind, None if uneven or kind in ("barrier", "scatter", "gather") else size, None if uneven else detail)
         number = self.shapes.setdefault(shape, len(self.shapes))
-        calls, owner = self.of_groups.setdefault(ranks, ([], (rank, path)))
+        calls = self.of_groups.setdefault(ranks, [])
         if at == len(calls):
             calls.append(number)
         elif calls[at] != number:
             other = next(one for one, value in self.shapes.items() if value == calls[at])
             raise InputError(path, place, f"call {at} of the group {brief(ranks)} is {said(shape)} on rank {rank}, and "
-                             f"{said(other)} on rank {owner[0]} ({owner[1]}); all ranks of a group make the same calls "
+                             f"{said(other)} on {self.who_makes(ranks, at)}; all ranks of a group make the same calls "
                              f"in the same order")
+
+    def who_makes(self, ranks, at):
+        """The first rank that makes call `at` of a group."""
+        rank = next(one for one in sorted(ranks) if self.found.get((ranks, one), -1) >= at)
+        return f"rank {rank} ({self.paths[rank]})"
 
     def check(self):
         """Every rank has all calls of its groups."""
-        for ranks, (calls, owner) in self.of_groups.items():
+        for ranks, calls in self.of_groups.items():
             for rank in ranks:
                 count = self.found.get((ranks, rank), -1) + 1
                 if count != len(calls):
                     raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {count} calls in the "
-                                     f"group {brief(ranks)}, and rank {owner[0]} ({owner[1]}) {len(calls)}: the traces "
-                                     f"do not have the same steps")
+                                     f"group {brief(ranks)}, and {self.who_makes(ranks, len(calls) - 1)} {len(calls)}: "
+                                     "the traces do not have the same steps")
 
 
 def brief(ranks):

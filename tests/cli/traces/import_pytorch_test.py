@@ -291,7 +291,8 @@ class Pytorch(ImportTest):
         one, two = data_parallel_step(0, 2), data_parallel_step(1, 2)
         two.collective("allreduce", 77, 600, 10, 550)
         self.traces(one, two)
-        self.refused("traces", says=["makes 2 calls", r"\b3\b"])
+        self.refused("traces", says=[r"^weft: traces/rank0.json: rank 0 makes 2 calls in the group \[0, 1\], and "
+                                     r"rank 1 \(traces/rank1.json\) 3: "])
         three = data_parallel_step(1, 2)
         for event in three.events:
             if event["args"].get("In msg nelems"):
@@ -299,6 +300,11 @@ class Pytorch(ImportTest):
         self.traces(one, three)
         self.refused("traces", says=[r"traces/rank1.json:\d+: call 0 of the group \[0, 1\] is all_reduce of 4194308 B",
                                      "4194304 B on rank 0"])
+        ranks = [data_parallel_step(rank, 3) for rank in range(3)]
+        for trace, size in zip(ranks[1:], (77, 78)):
+            trace.collective("allreduce", size, 600, 10, 550)
+        self.traces(*ranks)
+        self.refused("traces", says=["call 2 of .* is all_reduce of 312 B on rank 2, and all_reduce of 308 B on rank 1 "])
 
     def test_names_of_files(self):
         for name in ("rank7.json", "worker_7.pt.trace.json"):
