@@ -52,6 +52,9 @@ def imported_job(options, timelines, notes, what):
     overlap = options.overlap or ("network" if any(timeline.has_waits for timeline in timelines) else "traced")
     job = Writing(options, timelines, stand_ins, world, notes, overlap)
     job.survey()
+    if not any(job.nodes.values()):
+        raise InputError(timelines[0].path, None, "no rank has an operation; expected kernels, operators of the host "
+                                                  "or communication")
     imported = Imported([options.input] if isinstance(options.input, str) else options.input, world,
                         [f"{what[0].upper()}{what[1:]} of {len(timelines)} of {world} ranks, imported by weft import.",
                          f"Overlap of computation and communication: {overlap}."])

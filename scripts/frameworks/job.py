@@ -7,6 +7,7 @@ import itertools
 from importing.errors import InputError, StudyError
 
 from .communications import aligned_group, group_of
+from .rank_files import MOST
 
 COLLECTIVE_TAG, MESSAGE_TAG = 0, 1
 
@@ -72,10 +73,16 @@ class Job:
                                         f"whose ranks are {ranks}")
         return ranks
 
-    def write_collective(self, out, timeline, name, after, call, stream, place):
-        ranks = self.members(timeline, call, place)
+    @staticmethod
+    def check_size(timeline, name, call, place):
         if call.size is None:
             raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
+        if not 0 <= call.size <= MOST:
+            raise timeline.error(place, f"'{name[:80]}': {call.kind} of {call.size} bytes; expected 0 to 2^63 - 1")
+
+    def write_collective(self, out, timeline, name, after, call, stream, place):
+        ranks = self.members(timeline, call, place)
+        self.check_size(timeline, name, call, place)
         if call.root >= len(ranks):
             raise timeline.error(place, f"{call.kind} has the root {call.root} in a process group of {len(ranks)}")
         self.count(call.kind, ranks, call.size, call.root, place)
@@ -95,8 +102,7 @@ class Job:
         if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
             raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is "
                                  f"{'not said' if peer is None else f'rank {peer}'}; expected another rank")
-        if call.size is None:
-            raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
+        self.check_size(timeline, name, call, place)
         self.count(call.kind, ranks, call.size, peer, place)
         return out.message(name, after, call.kind == "send", call.size, peer, self.tag(ranks, MESSAGE_TAG), stream)
 
@@ -107,6 +113,9 @@ class Job:
         sends, receives = call.sends, call.receives
         if len(sends) != len(ranks) or len(receives) != len(ranks):
             raise timeline.error(place, f"{len(sends)} and {len(receives)} split sizes in a group of {len(ranks)}")
+        if max(*sends, *receives) > MOST:
+            raise timeline.error(place, f"'{name[:80]}': {max(*sends, *receives)} bytes to or from one rank; expected "
+                                        "0 to 2^63 - 1")
         self.count("all_to_all", ranks, sum(sends), (tuple(sends), tuple(receives)), place)
         tag = self.tag(ranks, COLLECTIVE_TAG)
         nodes = set()

@@ -124,6 +124,12 @@ class Kineto:
         except (TypeError, ValueError, OverflowError):
             raise self.error(line, f"'{key}' is {shown(value)}; expected a whole number") from None
 
+    def elements(self, arguments, key, line):
+        found = self.number(arguments, key, line)
+        if found is not None and found < 0:
+            raise self.error(line, f"'{key}' is {found}; expected 0 or more")
+        return found
+
     def operation(self, event, line, kind):
         start, end = self.times(event, line)
         arguments = self.arguments(event, line)
@@ -195,7 +201,7 @@ class Kineto:
         name, dtype = arguments["Collective name"], arguments.get("dtype", "")
         if kind_of(name) is None:
             return None
-        into, out = self.number(arguments, "In msg nelems", line), self.number(arguments, "Out msg nelems", line)
+        into, out = (self.elements(arguments, key, line) for key in ("In msg nelems", "Out msg nelems"))
         size = self.number(arguments, "Group size", line) or 1
         group = str(arguments.get("Process Group Name", "0")) or "0"
         self.group(arguments, group, size, line)

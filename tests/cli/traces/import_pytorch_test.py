@@ -333,6 +333,35 @@ class Pytorch(ImportTest):
             contents.add((self.folder / "out.1ranks.0.et").read_bytes())
         self.assertEqual(len(contents), 1)
 
+    def test_traces_without_operations(self):
+        folder = self.folder / "traces"
+        folder.mkdir()
+        (folder / "rank0.json").write_text('{"traceEvents":[]}')
+        self.refused("traces", says=["^weft: traces/rank0.json: no rank has an operation; expected kernels, operators"])
+        # One of two ranks may be idle.
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            if rank:
+                trace.kernel(100, 10, 90)
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["operations"], {"compute": 1})
+        (folder / "rank1.json").unlink()
+        (folder / "rank0.json").write_text('{"schema": "1.1.1", "nodes": [\n{"id": 1, "name": "x", "ctrl_deps": 0}]}')
+        self.refused("traces", says=["^weft: traces/rank0.json: no rank has an operation"])
+
+    def test_sizes_that_cannot_be(self):
+        """They have the line of their event."""
+        rows = {"In split size": f"[{1 << 62}, 1]", "Out split size": f"[{1 << 62}, 1]"}
+        for name, elements, more, says in (
+                ("allreduce", -4, {}, "'In msg nelems' is -4; expected 0 or more"),
+                ("allreduce", 1 << 62, {}, rf"'nccl.*': all_reduce of {1 << 64} bytes; expected 0 to 2\^63 - 1"),
+                ("all_to_allv", 1 << 62, rows, r"'nccl.*': \d+ bytes to or from one rank; expected 0 to 2\^63 - 1")):
+            with self.subTest(says):
+                trace = Trace(0, 2)
+                trace.collective(name, elements, 100, 10, 90, **more)
+                self.traces(trace, data_parallel_step(1, 2))
+                self.refused("traces", says=[rf"^weft: traces/rank0.json:\d+: {says}"])
+
     def test_times_far_from_each_other(self):
         trace = data_parallel_step(0, 1)
         path = trace.write(self.folder / "traces")
