@@ -31,7 +31,7 @@ def open_text(path):
         with open(path, "rb") as file:
             start = file.read(6)
         opener = gzip.open if start[:2] == b"\x1f\x8b" else lzma.open if start == b"\xfd7zXZ\x00" else open
-        return opener(path, "rt", encoding="utf-8", errors="replace", newline="")
+        return opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
     except OSError as error:
         raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
 

@@ -22,17 +22,18 @@ def read_bytes(path, most=None):
 
 
 def read_text(path):
-    """A text file as a whole."""
+    """A text file as a whole, without a byte order mark."""
     try:
-        return read_bytes(path).decode("utf-8")
+        return read_bytes(path).decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise InputError(path, None, f"byte {error.start} is not UTF-8; expected a text file") from None
 
 
 def text_lines(path):
-    """(number, line without its end) of a text file, one by one: the file is never in memory as a whole."""
+    """(number, line without its end) of a text file, one by one: the file is never in memory as a whole. A byte order
+    mark, as of Excel, is no part of the first one."""
     try:
-        with open(path, encoding="utf-8", newline=None) as file:
+        with open(path, encoding="utf-8-sig", newline=None) as file:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip("\n")
     except OSError as error:

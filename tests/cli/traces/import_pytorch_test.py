@@ -333,6 +333,11 @@ class Pytorch(ImportTest):
             contents.add((self.folder / "out.1ranks.0.et").read_bytes())
         self.assertEqual(len(contents), 1)
 
+    def test_a_byte_order_mark(self):
+        path = data_parallel_step(0, 1).write(self.folder / "traces")
+        path.write_text(f"\ufeff{path.read_text()}", encoding="utf-8")
+        self.assertEqual(self.imported("traces")["operations"], {"all_reduce": 2, "compute": 5})
+
     def test_traces_without_operations(self):
         folder = self.folder / "traces"
         folder.mkdir()
