@@ -16,7 +16,7 @@ NAMES = {"start": "start", "time": "start", "start_time": "start",
 USUAL = ["start", "source", "destination", "bytes"]
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 MAX_RANKS = 1 << 17
-LONGEST = 2**63  # picoseconds, 106 days
+LONGEST = 106 * 24 * 3600 * 10**12  # picoseconds, the end of simulated time
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 
 
@@ -50,7 +50,7 @@ def is_hpcc(first, second):
 
 def matches(path):
     try:
-        lines = read_bytes(path, 1 << 12).decode("utf-8", "replace").split("\n")
+        lines = read_bytes(path, 1 << 12).decode("utf-8-sig", "replace").split("\n")
     except InputError:
         return False
     found = [cells(line) for line in (line.split("#")[0].strip() for line in lines) if line][:2]
@@ -116,8 +116,8 @@ class Reader:
     def columns(self, line, words, named):
         for word, name in zip(words, named):
             if name is None:
-                raise InputError(self.path, line, f"unknown column '{word}'{did_you_mean(word, NAMES)}; start, source, "
-                                 "expected destination and bytes")
+                raise InputError(self.path, line, f"unknown column '{word}'{did_you_mean(word, NAMES)}; expected "
+                                 "start, source, destination and bytes")
         missing = [name for name in USUAL[1:] if name not in named]
         if missing or len(set(named)) != len(named):
             raise InputError(self.path, line, f"columns {', '.join(words)}; expected start (if not 0), source, "

@@ -19,7 +19,7 @@ KINDS = {"COMP_NODE": COMPUTE, "COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE
 COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
 NUMBERS = ("uint64Val", "int64Val", "uint32Val", "int32Val")
 MAX_DEPENDENCIES = 10  # node_to_int_array
-LONGEST = 2**63 // 10**6  # microseconds
+LONGEST = 106 * 24 * 3600 * 10**6  # microseconds, the end of simulated time
 ALL_DIMENSIONS = 3  # ring_dim0 to ring_dim2
 MAX_RANKS = 1 << 20
 

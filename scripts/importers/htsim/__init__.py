@@ -29,7 +29,7 @@ def matches(path):
     return bool(re.match(rb"\s*(#[^\n]*\n\s*)*Nodes\s+[0-9]+\s*\n\s*Connections\s+[0-9]+", start))
 
 
-LONGEST = 2**63  # picoseconds, 106 days
+LONGEST = 106 * 24 * 3600 * 10**12  # picoseconds, the end of simulated time
 
 
 class Matrix:

@@ -128,6 +128,14 @@ class Conformance(weft_testing.ProgramTest):
                 self.assertRegex(done.err, r"^weft: [^\n]+\n$")
                 self.assertIn(says, done.err)
 
+    def test_a_computation_as_long_as_simulated_time(self):
+        """The error is about the file of Multiverse, not about the one that is written from it."""
+        samples_of("multiverse").write(self.folder / "long", lambda rank, text: text.replace('"12"', '"9158400000000"', 1))
+        done = weft_testing.weft("import", "multiverse", "long", "-o", "out.yaml", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertRegex(done.err, r"^weft: long/npu.0.json:\d+: .*durationMicros: found '9158400000000'; expected a whole "
+                                   r"number from 0 to 9158399999999\n$")
+
     def test_an_input_is_not_overwritten(self):
         words = samples_of("goal").sample(self.folder)
         done = weft_testing.weft("import", "goal", *words, "-o", words[0], folder=self.folder)

@@ -36,6 +36,34 @@ class Flows(weft_testing.ProgramTest):
         self.assertEqual(rows[0], (2_000_000, 2_000_000 + one_way(4096)))
         self.assertEqual(rows[2], (500_000, 500_000 + one_way(100)))
 
+    def refused(self, name, text, ending, says):
+        path = self.write(text, f"in.{ending}")
+        done = weft_testing.weft("import", name, path.name, "-o", "out.yaml", folder=self.folder)
+        self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+        self.assertIn(f"weft: {path.name}:{says}", done.err)
+
+    def test_starts_at_the_end_of_time(self):
+        """It is 106 days from the beginning, for the reader of the flows and that of their traces."""
+        end = 106 * 24 * 3600
+        self.refused("flows", f"start,src,dst,size\n0,0,1,1\n{end} s,0,1,1\n", "csv",
+                     f"3: start: found '{end} s'; expected less than 106 days")
+        self.refused("htsim", f"Nodes 2\nConnections 1\n0->1 id 1 start {end * 10**12} size 1\n", "cm",
+                     f"3: start {end * 10**12}: expected less than 106 days")
+        self.write(f"start,src,dst,size\n{end * 10**12 - 1} ps,0,1,1\n", "in.csv")
+        self.run_weft("import", "flows", "in.csv", "-o", "out.yaml")
+
+    def test_a_byte_order_mark_is_no_part_of_a_table(self):
+        """Excel's CSV in UTF-8 begins with one."""
+        text = "start,source,destination,bytes\n500,2,3,100\n"
+        for command in ("flows", "auto"):
+            _, messages = self.imported(command, f"\ufeff{text}", "csv")
+            self.assertEqual(messages["issued"].tolist(), [500_000])
+
+    def test_unknown_columns(self):
+        self.refused("flows", "strat,source,destination,bytes\n500,2,3,100\n", "csv",
+                     "1: unknown column 'strat' (did you mean 'start'?); expected start, source, destination and "
+                     "bytes\n")
+
     def test_hpcc_s_flow_file(self):
         read, messages = self.imported("flows", "2\n0 1 3 100 1000 2.000001\n1 0 3 100 3000 2.0\n", "txt")
         self.assertEqual(read["bytes"], {"send": 4000, "recv": 4000})
