@@ -45,6 +45,8 @@ US = 10**6
 # A pause of the accelerator up to this length between an operation and the one that it waited for is its start-up time.
 SHORT = 10 * US
 HOST_THREAD = 0
+# Of an event from the first one: half of simulated time.
+FARTHEST = 53 * 24 * 3600 * 10**12
 
 
 def remove(database, folder):
@@ -58,6 +60,7 @@ class Timeline:
     def __init__(self, path):
         self.path, self.rank, self.world = str(path), None, None
         self.groups = {}  # name: ranks, [] for all
+        self.origin = 0  # of times here, by the clock of the profiler: since 1970, times have more than 64 bits
         folder = tempfile.mkdtemp(prefix="weft-import-")
         self.database = sqlite3.connect(str(pathlib.Path(folder) / "timeline"), isolation_level=None)
         self.end = weakref.finalize(self, remove, self.database, folder)
@@ -134,8 +137,8 @@ class Notes:
             yield first, f"{what} ({count} times{f', {total / US:.3f} us altogether' if total else ''})"
 
 
-def start_text(begin):
-    return "an unknown time" if begin is None else f"{begin // 1000} ns"
+def start_text(begin, timeline):
+    return "an unknown time" if begin is None else f"{(timeline.origin + begin) // 1000} ns"
 
 
 class Moment:
@@ -341,9 +344,9 @@ class ProgramOfTimeline:
         if self.timeline.grouped:
             found = self.calls_since(name, begin, thread)
             if not found:
-                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no "
-                                                f"NVTX range of NCCL that says what precedes its launch: profile with "
-                                          "--trace=cuda,nvtx")
+                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin, self.timeline)} "
+                                                "communicates, and no NVTX range of NCCL that says what precedes its "
+                                                "launch: profile with --trace=cuda,nvtx")
             return found
         found = self.recorded_calls(external, begin, thread)
         own = Communication.of_text(call) if call else None

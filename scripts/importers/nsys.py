@@ -9,7 +9,7 @@ import struct
 
 from frameworks.communications import Communication, kind_of
 from frameworks.gpu_import import add_gpu_arguments, imported_job
-from frameworks.timeline import Notes, Timeline
+from frameworks.timeline import FARTHEST, Notes, Timeline
 from importing.errors import InputError, StudyError, read_bytes
 
 SUMMARY = "Nsight Systems reports as SQLite (nsys export --type sqlite), one or one for each node"
@@ -87,6 +87,9 @@ class Gpu:
         self.report, self.process, self.device = report, process, device
         self.timeline = Timeline(report.path)
         self.timeline.grouped = True
+        # `nsys export --ts-normalize` has times since 1970.
+        self.first = next(report.rows(f"SELECT MIN(start) FROM {KERNELS} WHERE typeof(start) = 'integer'"))[0] or 0
+        self.timeline.origin = self.first * NS
         self.positions = {}  # communicator: this GPU's position in it, if its creation was recorded
         self.communicators = set()
 
@@ -101,6 +104,15 @@ def gpus_of(report):
         raise InputError(report.path, None,
                          f"{KERNELS} has {'rows without a process or device' if found else 'no rows'}")
     return [Gpu(report, *row) for row in found]
+
+
+def time_of(gpu, table, row, time):
+    """In picoseconds, from the first kernel of the report."""
+    check(gpu.report, row, table, time)
+    if time is None or abs(time - gpu.first) * NS >= FARTHEST:
+        raise InputError(gpu.report.path, None, f"row {row} of {table}: a time of {time}; expected nanoseconds, less "
+                                                f"than 53 days from the {gpu.first} of the first kernel")
+    return (time - gpu.first) * NS
 
 
 def of_process(report, table, process):
@@ -134,10 +146,11 @@ def read_kernels(gpu):
 
 def add_operation(gpu, table, row, start, end, stream, corr, label):
     check(gpu.report, row, table, start, end, stream, corr)
-    if start is None or end is None or not 0 <= start <= end < 1 << 52:
+    if start is None or end is None or not 0 <= start <= end:
         raise InputError(gpu.report.path, None, f"row {row} of {table}: it is from {start} to {end}; expected "
                                                 "nanoseconds")
-    gpu.timeline.add("ops", start * NS, end * NS, gpu.timeline.stream(0, stream), corr, gpu.timeline.name(label), None,
+    start, end = (time_of(gpu, table, row, time) for time in (start, end))
+    gpu.timeline.add("ops", start, end, gpu.timeline.stream(0, stream), corr, gpu.timeline.name(label), None,
                      None, None)
 
 
@@ -157,9 +170,10 @@ def read_runtime(gpu):
             f"{threads_of(report, gpu.process)}"):
         check(report, row, RUNTIME, begin, end, thread, corr)
         if corr is not None:
-            gpu.timeline.add("launches", corr, begin * NS, thread)
+            gpu.timeline.add("launches", corr, time_of(gpu, RUNTIME, row, begin), thread)
         if not report.has(SYNCS) and "Synchronize" in str(label) and end > begin:
-            gpu.timeline.add("syncs", begin * NS, end * NS, None, None, None)
+            gpu.timeline.add("syncs", time_of(gpu, RUNTIME, row, begin), time_of(gpu, RUNTIME, row, end), None, None,
+                             None)
 
 
 def read_syncs(gpu):
@@ -179,8 +193,8 @@ def read_syncs(gpu):
                 timeline.add("waits", corr, timeline.stream(0, stream), producer, record)
         elif end > begin:
             known = stream is not None and 0 <= stream < 1 << 31 and (0, stream) in timeline.streams
-            timeline.add("syncs", begin * NS, end * NS, timeline.streams[0, stream] if known else None, producer,
-                         record)
+            timeline.add("syncs", time_of(gpu, SYNCS, row, begin), time_of(gpu, SYNCS, row, end),
+                         timeline.streams[0, stream] if known else None, producer, record)
 
 
 def last_record(gpu, event, corr):
@@ -280,7 +294,8 @@ def read_ranges(gpu, notes):
         elif kind in ("broadcast", "reduce"):
             call.root = number_in(payload, "root", report, row) or 0
         gpu.communicators.add(call.group)
-        timeline.add("calls", None, None, begin * NS, (end or begin) * NS, thread, call.text())
+        begin, end = (time_of(gpu, NVTX, row, time) for time in (begin, end or begin))
+        timeline.add("calls", None, None, begin, end, thread, call.text())
 
 
 def read(options):

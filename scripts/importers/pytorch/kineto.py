@@ -7,14 +7,13 @@ import decimal
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
                                        kind_of, kind_of_kernel, numbers)
 from frameworks.json_stream import JsonStream, shown
-from frameworks.timeline import Timeline
+from frameworks.timeline import FARTHEST, Timeline
 from importing.errors import InputError
 
 ACCELERATOR = {"kernel", "gpu_memcpy", "gpu_memset"}
 RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1_runtime"}
 SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
          "hipStreamSynchronize", "hipEventSynchronize")
-LARGEST = 53 * 24 * 3600 * 10**12  # picoseconds from the first event, half of simulated time
 # Microseconds, also of a clock that began in 1970. The digits of a Decimal suffice for them in picoseconds.
 LATEST = 1 << 63
 OF_RUNTIME = -2  # instead of a stream
@@ -31,7 +30,7 @@ class Kineto:
         self.stream = JsonStream(path)
         self.sync_events = False
         self.counted = {}
-        self.origin = None  # picoseconds of the first event: in older traces since 1970, more than 64 bits
+        self.began = False
 
     def error(self, line, what):
         return InputError(self.timeline.path, line, what)
@@ -95,13 +94,13 @@ class Kineto:
     def times(self, event, line):
         """From the first event: the difference of whole numbers is exact."""
         start, took = self.picoseconds(event, "ts", line), self.picoseconds(event, "dur", line)
-        if self.origin is None:
-            self.origin = start
-        start -= self.origin
-        if abs(start) >= LARGEST:
+        if not self.began:
+            self.began, self.timeline.origin = True, start
+        start -= self.timeline.origin
+        if abs(start) >= FARTHEST:
             raise self.error(line, f"'ts' is {shown(event.get('ts'))}; expected microseconds, less than 53 days from "
-                             f"the {shown(decimal.Decimal(self.origin) / 1000000)} of the first event")
-        if not 0 <= took < LARGEST:
+                             f"the {shown(decimal.Decimal(self.timeline.origin) / 1000000)} of the first event")
+        if not 0 <= took < FARTHEST:
             raise self.error(line, f"'dur' is {shown(event['dur'])}; expected 0 or more microseconds, less than 53 "
                              "days")
         return start, start + took

@@ -90,10 +90,31 @@ class Nsys(ImportTest):
         self.imported(self.write_report(report))
         self.assertEqual(self.run_imported()[0, "second"], (60, 70))
 
+    def test_times_since_1970(self):
+        """`nsys export --ts-normalize` has them: only the differences of times count."""
+        contents = set()
+        for moved in (0, 1_712_667_379_482_786_123):
+            path = self.folder / self.write_report(two_gpus())
+            database = sqlite3.connect(path)
+            tables = ["KERNEL", "RUNTIME", "SYNCHRONIZATION"]
+            for table in ["NVTX_EVENTS", *(f"CUPTI_ACTIVITY_KIND_{one}" for one in tables)]:
+                database.execute(f"UPDATE {table} SET start = start + ?, end = end + ?", (moved, moved))
+            database.commit()
+            database.close()
+            self.imported(path.name)
+            contents.add(tuple((self.folder / f"out.2ranks.{rank}.et").read_bytes() for rank in range(2)))
+            path.unlink()
+        self.assertEqual(len(contents), 1)
+        report = two_gpus()
+        report.call(0, "cudaEventQuery", 9 * 10**15)
+        self.refused(self.write_report(report), says=[
+            r"row \d+ of CUPTI_ACTIVITY_KIND_RUNTIME: a time of 9000000000000000000; expected nanoseconds, less than "
+            r"53 days from the \d+ of the first kernel"])
+
     def test_what_is_refused(self):
         report = Report()
         report.kernel(0, 100, 30, 90, kernel_of("AllReduce_Sum_f32_RING_LL"))
-        self.refused(self.write_report(report), says=["no NVTX range of NCCL"])
+        self.refused(self.write_report(report), says=["at 90000 ns communicates, and no NVTX range of NCCL"])
         (self.folder / "text.sqlite").write_text("hello")
         self.refused("text.sqlite", says=["no SQLite file", "nsys export"])
         path = self.folder / self.write_report(two_gpus())
