@@ -130,11 +130,12 @@ class Conformance(weft_testing.ProgramTest):
 
     def test_a_computation_as_long_as_simulated_time(self):
         """The error is about the file of Multiverse, not about the one that is written from it."""
-        samples_of("multiverse").write(self.folder / "long", lambda rank, text: text.replace('"12"', '"9158400000000"', 1))
+        long = lambda rank, text: text.replace('"12"', '"9158400000000"', 1)
+        samples_of("multiverse").write(self.folder / "long", long)
         done = weft_testing.weft("import", "multiverse", "long", "-o", "out.yaml", folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
-        self.assertRegex(done.err, r"^weft: long/npu.0.json:\d+: .*durationMicros: found '9158400000000'; expected a whole "
-                                   r"number from 0 to 9158399999999\n$")
+        self.assertRegex(done.err, r"^weft: long/npu.0.json:\d+: .*durationMicros: found '9158400000000'; expected a "
+                                   r"whole number from 0 to 9158399999999\n$")
 
     def test_an_input_is_not_overwritten(self):
         words = samples_of("goal").sample(self.folder)
