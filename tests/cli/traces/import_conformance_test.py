@@ -130,8 +130,8 @@ class Conformance(weft_testing.ProgramTest):
 
     def test_a_computation_as_long_as_simulated_time(self):
         """The error is about the file of Multiverse, not about the one that is written from it."""
-        long = lambda rank, text: text.replace('"12"', '"9158400000000"', 1)
-        samples_of("multiverse").write(self.folder / "long", long)
+        samples_of("multiverse").write(self.folder / "long",
+                                       lambda rank, text: text.replace('"12"', '"9158400000000"', 1))
         done = weft_testing.weft("import", "multiverse", "long", "-o", "out.yaml", folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
         self.assertRegex(done.err, r"^weft: long/npu.0.json:\d+: .*durationMicros: found '9158400000000'; expected a "
