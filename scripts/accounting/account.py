@@ -101,7 +101,11 @@ class Account:
         self.training_steps = given.get("training_steps")
         if self.training_steps is None and self.tokens and "training_tokens" in given:
             self.training_steps = given["training_tokens"] / self.tokens
-        self.step_time = usage["span"] / self.steps
+        self.step_time = self.per_step(usage["span"])
+
+    def per_step(self, value):
+        """Of a step, if the run has done all of them."""
+        return value / self.steps if self.steps else None
 
     def of_machine(self):
         return {"machine_cost": sum(self.capital_parts.values()),
@@ -110,7 +114,7 @@ class Account:
 
     def of_run(self):
         values, span = self.values, self.usage["span"]
-        training = self.step_time * self.training_steps if self.training_steps else span
+        training = self.step_time * self.training_steps if self.training_steps and self.steps else span
         self.intensity = self.settings.intensity(values, training)
         it = sum(self.energy_parts.values())
         kwh = it * values["pue"] / KWH
@@ -126,17 +130,17 @@ class Account:
 
     def of_step(self):
         run = self.run
-        found = {f"{name}_per_step": run[f"run_{name}"] / self.steps for name in TOTALS}
-        found.update({f"{name}_per_token": run[f"run_{name}"] / self.steps / self.tokens if self.tokens else None
-                      for name in TOTALS})
-        found["tcdp"] = found["carbon_per_step"] * self.step_time
-        found["cci"] = found["carbon_per_step"] / (self.flop / EXA) if self.flop else None
+        found = {f"{name}_per_step": self.per_step(run[f"run_{name}"]) for name in TOTALS}
+        known = self.steps and self.tokens
+        found.update({f"{name}_per_token": found[f"{name}_per_step"] / self.tokens if known else None for name in TOTALS})
+        found["tcdp"] = found["carbon_per_step"] * self.step_time if self.steps else None
+        found["cci"] = found["carbon_per_step"] / (self.flop / EXA) if self.steps and self.flop else None
         return found
 
     def of_training(self):
-        steps = self.training_steps
+        steps = self.training_steps if self.steps else None
         return {"training_time": self.step_time * steps if steps else None,
-                **{f"training_{name}": self.run[f"run_{name}"] / self.steps * steps if steps else None
+                **{f"training_{name}": self.per_step(self.run[f"run_{name}"]) * steps if steps else None
                    for name in TOTALS}}
 
 

@@ -63,11 +63,13 @@ def work_of_step(model):
 
 
 def longest_job(file):
-    """(steps, time in ps) of the job that takes longest, without background jobs."""
+    """(steps, time in ps) of the job that takes longest, without background jobs; steps: None if the run ended before
+    the job."""
     jobs = file["jobs"]
     time, background = jobs["time"][:], jobs["background"][:]
     row = int(numpy.where(background == 0, time, -1).argmax())
-    return max(1, int(jobs["steps"][row])), int(time[row])
+    done = not numpy.isnan(jobs["step_time"][row])
+    return max(1, int(jobs["steps"][row])) if done else None, int(time[row])
 
 
 def usage_of_file(file):

@@ -79,10 +79,12 @@ class Comparison:
         return f"{text} of job {job}" if self.several_jobs and job else text
 
     def headline(self):
-        """The step time that changed most, without background jobs; otherwise the simulated time."""
+        """The step time that changed most, of jobs that both runs have done, without background jobs; otherwise the
+        simulated time."""
         rows = [change(self.of_job("step time", name), self.first.jobs[name]["step_time"],
                        self.second.jobs[name]["step_time"], job=name)
                 for name in self.common_jobs() if not self.first.jobs[name].get("background")]
+        rows = [row for row in rows if row["change"] is not None]
         return (ranked(rows) or rows or [self.simulated_time()])[0]
 
     def simulated_time(self):

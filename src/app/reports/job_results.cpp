@@ -59,6 +59,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
   for (const RankRecord& rank : ranks) {
     JobRecord& row = rows[rank.job];
     row.end = std::max(row.end, rank.under_way ? end.ps() : rank.finished);
+    row.complete &= rank.complete;
     row.compute += rank.compute;
     row.communication += rank.communication;
     row.exposed += rank.exposed;
@@ -72,6 +73,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
   };
   for (JobRecord& row : rows) {
     row.end = group.maximum(row.end);
+    row.complete = group.maximum(row.complete ? 0 : 1) == 0;
     for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.waiting, &row.bytes}) add(*value);
     row.messages = group.sum(row.messages);
     for (std::int64_t& part : row.parts) add(part);
@@ -113,7 +115,7 @@ std::string line_of_single_job(const JobRecord& row, const RankShares& shares) {
 
 }  // namespace
 
-std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares, bool complete) {
+std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares) {
   if (rows.empty()) return "";
   if (rows.size() == 1) return line_of_single_job(rows[0], shares[0]);
   const auto time = [](double ps) { return readable(Time::from_ps(static_cast<std::int64_t>(ps))); };
@@ -123,7 +125,7 @@ std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<Rank
     const JobRecord& row = rows[i];
     text += fmt::format("  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", row.name, row.ranks,
                         readable(Time::from_ps(row.start)), readable(Time::from_ps(row.end)),
-                        complete ? time(row.step_time()) : "-", readable(Time::from_ps(shares[i].compute)),
+                        row.complete ? time(row.step_time()) : "-", readable(Time::from_ps(shares[i].compute)),
                         readable(Time::from_ps(shares[i].exposed)), readable(Time::from_ps(shares[i].waiting)),
                         readable(Time::from_ps(shares[i].idle)), in_unit(static_cast<double>(row.bytes), "B"));
   }

@@ -27,8 +27,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
 /// known.
 std::string time_line(const JobRecord& row);
 
-/// A table for people, or a line for a single job that has done anything. `complete`: steps have been done to their
-/// end.
-std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares, bool complete);
+/// A table for people, or a line for a single job that has done anything.
+std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares);
 
 }  // namespace weft

@@ -98,7 +98,7 @@ nlohmann::ordered_json call_groups_json(const std::map<CallGroupKey, CallGroup>&
   return json;
 }
 
-nlohmann::ordered_json job_json(const JobRecord& row, const RankShares& shares, bool complete) {
+nlohmann::ordered_json job_json(const JobRecord& row, const RankShares& shares) {
   return {{"name", row.name},
           {"first_rank", row.first_rank},
           {"ranks", row.ranks},
@@ -107,7 +107,7 @@ nlohmann::ordered_json job_json(const JobRecord& row, const RankShares& shares, 
           {"end_ps", row.end},
           {"time_ps", row.time()},
           {"steps", row.steps},
-          {"step_time_ps", complete ? nlohmann::ordered_json(row.step_time()) : nlohmann::ordered_json()},
+          {"step_time_ps", row.complete ? nlohmann::ordered_json(row.step_time()) : nlohmann::ordered_json()},
           {"compute_ps", row.mean(row.compute)},
           {"communication_ps", row.mean(row.communication)},
           {"hidden_ps", shares.hidden},
@@ -224,7 +224,7 @@ std::string summary_json(const Summary& summary) {
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["jobs"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < summary.jobs.size(); ++i)
-    json["jobs"].push_back(job_json(summary.jobs[i], summary.job_shares[i], summary.complete));
+    json["jobs"].push_back(job_json(summary.jobs[i], summary.job_shares[i]));
   json["transfers"] = nlohmann::ordered_json::array();
   for (const TransferRecord& row : summary.transfers) json["transfers"].push_back(transfer_json(row));
   json["collective_count"] = summary.collective_count;
@@ -288,7 +288,7 @@ std::string summary_table(const Summary& summary) {
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
-  return text + job_lines(summary.jobs, summary.job_shares, summary.complete) + transfer_lines(summary.transfers) +
+  return text + job_lines(summary.jobs, summary.job_shares) + transfer_lines(summary.transfers) +
          collective_lines(summary);
 }
 

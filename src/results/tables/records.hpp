@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "support/basics/time_parts.hpp"
@@ -250,7 +251,8 @@ struct JobRecord {
   bool background = false;
   std::int64_t start = 0;    ///< of its programs
   std::int64_t end = 0;      ///< its last operation ended, or with one under way the run; not before start
-  std::uint64_t steps = 1;   ///< iterations or training steps
+  bool complete = true;      ///< all of its operations have ended. In no table.
+  std::uint64_t steps = 1;   ///< iterations or training steps of a complete job
   std::int64_t compute = 0;  ///< of all its ranks
   std::int64_t communication = 0;
   std::int64_t exposed = 0;
@@ -261,7 +263,11 @@ struct JobRecord {
   TimeParts parts;             ///< of time() of all its ranks; all -1 if that sum does not fit
 
   std::int64_t time() const { return end - start; }
-  double step_time() const { return static_cast<double>(time()) / static_cast<double>(steps); }
+  /// Not a number unless the job is complete: nobody counts the steps until then.
+  double step_time() const {
+    if (!complete) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(time()) / static_cast<double>(steps);
+  }
   double mean(std::int64_t of_all_ranks) const { return static_cast<double>(of_all_ranks) / ranks; }
   /// Of a rank on average: neither computing nor communicating between start and end. Exact until the division, so that
   /// rounding leaves nothing below 0.
@@ -288,6 +294,7 @@ struct RankRecord {
   /// Of `exposed`: it waited for ranks that had not come yet. Not part of the fingerprint.
   std::int64_t waiting = 0;
   bool under_way = false;  ///< an operation, when the run ended. In no table.
+  bool complete = true;    ///< all of its operations have ended. In no table.
 };
 
 /// One operation of one rank, for timelines (`output.operations: true`).

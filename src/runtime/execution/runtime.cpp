@@ -92,8 +92,11 @@ void Runtime::on_credit(NodeId host, Time now, std::uint32_t queue_pair) {
 
 std::vector<RankRecord> Runtime::rank_records(Time end) const {
   std::vector<RankRecord> rows;
-  for (const auto& executor : executors_)
-    if (!executor->is_aggregator()) rows.push_back(executor->record(end));
+  for (const auto& executor : executors_) {
+    if (executor->is_aggregator()) continue;
+    rows.push_back(executor->record(end));
+    rows.back().complete = executor->finished();
+  }
   return rows;
 }
 

@@ -185,6 +185,16 @@ class Runs(ProgramTest):
     def account(self, results, *words):
         return json.loads(self.run_weft("account", results, "--json", *words).out)
 
+    def test_a_run_that_was_cut_short_has_no_figures_of_a_step(self):
+        _, results = self.simulate({**TRAINING, "simulation": {"until": "1 us"}})
+        found = self.account(results, "--set", "training_tokens=1e9")
+        self.assertIsNone(found["steps"])
+        figures = found["mid"]["figures"]
+        self.assertGreater(figures["run_energy"], 0)
+        for name in ("energy_per_step", "energy_per_token", "tcdp", "cci", "training_time", "training_energy"):
+            self.assertIsNone(figures[name], name)
+        self.run_weft("account", results)
+
     def test_energy_is_the_integral_of_power(self):
         _, results = self.simulate(TRAINING)
         self.run_weft("account", results, "--series", "power.csv")

@@ -254,6 +254,10 @@ class UnlikeRuns(Compare):
         short = self.run_one({**STEP, "simulation": {"until": "120 us"}}, "short")
         found = self.first_comparison(self.run_one(STEP, "whole"), short)
         self.assertIn("short.h5 did not reach its end: its times are those until then.", found["notes"])
+        # The time of the steps that it has done is not known.
+        self.assertEqual(found["headline"]["what"], "simulated time")
+        steps = [row for row in found["outcome"] if row["what"] == "step time"]
+        self.assertEqual([(row["percent"], None in (row["first"], row["second"])) for row in steps], [(None, True)])
 
     def test_what_is_of_no_influence_is_no_cause(self):
         first = self.run_one(STEP, "first")

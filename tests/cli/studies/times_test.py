@@ -4,6 +4,7 @@
 """Compute, hidden and exposed communication, waiting for peers, idle: each word means the same in `weft workload` and
 in `weft run`. The programs are small enough to be timed by hand: one packet per message on a star of two links."""
 
+import math
 import json
 import pathlib
 import sys
@@ -157,10 +158,11 @@ class Times(ProgramTest):
     def test_a_run_that_is_cut_off(self):
         """Ends in the middle of waiting, and of the transfer: no step has ended, and the parts are the time so far."""
         for until, exposed, waiting in [(25, 0, 3 * US), (31, US, 8 * US)]:
-            summary, _ = self.simulate(program(LATE, simulation={"until": f"{until} us"}))
+            summary, results = self.simulate(program(LATE, simulation={"until": f"{until} us"}))
             job = summary["jobs"][0]
             self.assertFalse(summary["complete"])
             self.assertIsNone(job["step_time_ps"])
+            self.assertTrue(math.isnan(table(results, "jobs")["step_time"][0]))
             # Rank 1 computes until 30 us, and is then exposed as rank 0.
             self.assertEqual(job["exposed_ps"], exposed)
             self.assertEqual(job["waiting_ps"], waiting // 2)
