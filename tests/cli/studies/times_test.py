@@ -4,8 +4,8 @@
 """Compute, hidden and exposed communication, waiting for peers, idle: each word means the same in `weft workload` and
 in `weft run`. The programs are small enough to be timed by hand: one packet per message on a star of two links."""
 
-import math
 import json
+import math
 import pathlib
 import sys
 import unittest
