@@ -2,6 +2,8 @@
 #include "app/command_line/command_line.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
@@ -187,7 +189,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (values.count("json") != 0) line.json_file = values["json"].as<std::string>();
     line.quick = values["quick"].as<bool>();
   }
+  for (const std::string& output : {line.output, line.dump, line.timeline, line.export_to, line.picture})
+    refuse_output_over_input(output, line.experiment);
   return line;
+}
+
+void refuse_output_over_input(const std::string& output, const std::string& input) {
+  std::error_code none_exists;
+  if (output.empty() || input.empty() || !std::filesystem::equivalent(output, input, none_exists)) return;
+  refuse("found '" + output + "' for the output, which is the input; expected another file");
 }
 
 }  // namespace weft

@@ -46,4 +46,7 @@ struct CommandLine {
 /// Throws InputError (without a file) that says what would be right.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
+/// Throws InputError if a file that is to be written is the one that is read, also by another name or through a link.
+void refuse_output_over_input(const std::string& output, const std::string& input);
+
 }  // namespace weft

@@ -240,6 +240,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   prepare(group, [&] {
     experiment = load_experiment(trace.experiment(), line.settings, reading_together(group));
     output = line.output.empty() ? experiment.output.file : line.output;
+    refuse_output_over_input(output, line.experiment);
     if (line.engine == EngineChoice::ns3_default && group.size() > 1)
       throw InputError(SourceLine{}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
                                                  "mpirun out or use --engine weft",

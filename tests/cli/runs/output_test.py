@@ -49,6 +49,19 @@ class Output(ProgramTest):
         self.assertEqual(warnings(1000, 2), [])
         self.assertEqual(warnings(5, None), [])
 
+    def test_the_input_is_not_written_over(self):
+        """Also by another name, through a link, and named by the experiment itself."""
+        path = self.write(EXPERIMENT)
+        text = path.read_bytes()
+        (self.folder / "link.h5").symlink_to(path)
+        for words in (["run", path, "-o", path], ["run", path, "-o", "link.h5"],
+                      ["run", path, "--set", f"output.file={path.name}"], ["workload", path, "--dump", path],
+                      ["topology", path, "--export", "yaml", "-o", f"./{path.name}"], ["export", "goal", path, "-o", path]):
+            done = weft(*words, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("which is the input; expected another file", done.err)
+            self.assertEqual(path.read_bytes(), text, words)
+
     def test_samples_of_messages(self):
         whole, path = self.simulate(EXPERIMENT, output="all.h5")
         everything = table(path, "messages")
