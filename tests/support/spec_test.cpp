@@ -268,7 +268,10 @@ TEST(SpecKeys, OfNoMap) {
   const Spec spec = read();
   EXPECT_EQ(complaint([&] { spec.at("network").at("mtu").at("x"); }),
             "x.yaml:5: `network.mtu`: expected a map with the key 'x', found '4096 B'");
-  EXPECT_EQ(complaint([&] { spec.at("network").at("nothing").find("x"); }),
+  EXPECT_EQ(
+      complaint([&] { spec.at("network").at("nothing").find("x"); }),
+      "x.yaml:10: `network.nothing`: expected a map, found nothing; leave the key out if nothing is set below it");
+  EXPECT_EQ(complaint([&] { spec.at("network").at("nothing").at("x"); }),
             "x.yaml:10: `network.nothing`: expected a map with the key 'x', found nothing");
   EXPECT_EQ(complaint([&] { spec.at("workload").at("pairs").entries(); }),
             "x.yaml:12: `workload.pairs`: expected a map, found a list");

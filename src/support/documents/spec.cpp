@@ -178,6 +178,7 @@ InputError Spec::error(const std::string& message) const {
 // Maps ----------------------------------------------------------------------------------------------------------------
 
 std::optional<Spec> Spec::find(const std::string& key) const {
+  if (is_null()) throw error("expected a map, found nothing; leave the key out if nothing is set below it");
   if (!is_map()) throw error(fmt::format("expected a map with the key '{}', found {}", key, found(*value_)));
   value_->children->asked.insert(key);
   Value* child = value_->find(key);
@@ -186,6 +187,7 @@ std::optional<Spec> Spec::find(const std::string& key) const {
 }
 
 Spec Spec::at(const std::string& key) const {
+  if (is_null()) throw error(fmt::format("expected a map with the key '{}', found nothing", key));
   if (auto child = find(key)) return *child;
   // The key may be there, misspelt: finish() would find it, but this check is earlier.
   for (const Value* child : value_->children->in_order) {
