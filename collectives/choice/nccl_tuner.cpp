@@ -120,6 +120,16 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
   return bus * 0.75;
 }
 
+/// Of a broadcast or reduction along rings. Without the latency of the network's card, and with the tree's step where
+/// rings differ.
+double chain_latency(const NcclMachine& m, Protocol protocol) {
+  const auto& hardware = m.servers > 1 ? net_latency : m.nvlink ? nvlink_latency : pci_latency;
+  const std::size_t p = of(protocol);
+  if (m.same_rings) return hardware[of(A::ring)][p];
+  if (protocol != Protocol::simple) return m.ranks() * hardware[of(A::ring)][p];
+  return m.ranks() * (m.version == NcclVersion::v2_21 ? early_tree_step_us : hardware[of(A::tree)][p]);
+}
+
 double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const std::size_t a = of(algorithm);
   const std::size_t p = of(protocol);
@@ -138,8 +148,7 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (algorithm == A::nvls) return latency + intra;
   if (algorithm == A::nvls_tree) return latency + intra + 2 * log2_floor(m.servers) * inter;
   if (algorithm == A::tree) return latency + 2 * ((m.ranks_per_server - 1) * intra + log2_floor(m.servers) * inter);
-  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
-    return latency + (m.same_rings ? 1 : n) * (m.servers > 1 ? inter : intra);
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return latency + chain_latency(m, protocol);
   const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double between = m.servers == 1 ? 0 : times * (m.servers - (times == 2 && up_to_2_22(m) ? 0 : 1));
   double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;

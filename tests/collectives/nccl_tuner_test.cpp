@@ -140,6 +140,35 @@ TEST(NcclTuner, NoLL128OverPcieInsideServers) {
   EXPECT_TRUE(machine.has_ll128());
 }
 
+// src/graph/tuning.cc, ncclTopoTuneModel: hwLat[hw[a]][a][p] alone, also of one GPU per server, whose other collectives
+// take the tree's row and the latency of the network's card.
+TEST(NcclTuner, BroadcastAndReduceAlongRings) {
+  NcclMachine machine;
+  machine.servers = 16;
+  machine.ranks_per_server = 1;
+  machine.net_latency_us = 5;
+  const auto latency = [&](Protocol p) {
+    const NcclEstimate broadcast = nccl_estimate(machine, CollectiveKind::broadcast, A::ring, p, 1 << 20);
+    EXPECT_DOUBLE_EQ(nccl_estimate(machine, CollectiveKind::reduce, A::ring, p, 1 << 20).latency_us,
+                     broadcast.latency_us);
+    return broadcast.latency_us;
+  };
+  EXPECT_DOUBLE_EQ(latency(Protocol::ll), 6.6 + 2.7);
+  EXPECT_DOUBLE_EQ(latency(Protocol::ll128), 14 + 4.0);
+  EXPECT_DOUBLE_EQ(latency(Protocol::simple), 8.4 + 14);
+  // With rings that differ: nsteps lat, of Simple with the tree's row.
+  machine.servers = 1;
+  machine.ranks_per_server = 8;
+  machine.same_rings = false;
+  EXPECT_DOUBLE_EQ(latency(Protocol::ll), 6.6 + 8 * 0.6);
+  EXPECT_DOUBLE_EQ(latency(Protocol::simple), 8.4 + 8 * 4.0);
+  machine.nvlink = false;
+  EXPECT_DOUBLE_EQ(latency(Protocol::ll), 6.6 + 8 * 1.0);
+  EXPECT_DOUBLE_EQ(latency(Protocol::simple), 8.4 + 8 * 4.0);
+  machine.version = NcclVersion::v2_21;
+  EXPECT_DOUBLE_EQ(latency(Protocol::simple), 8.4 + 8 * 28);
+}
+
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
                  std::uint32_t server = 1, bool switches_reduce = false) {
   const Communicator communicator(0, ranks);
