@@ -27,7 +27,12 @@ def mean_of_collectives(key):
 
 
 def of_job(key):
-    return lambda summary: float(last_job(summary)[key])
+    """Not-a-number where the summary has null: a run that was cut short has no time of a step."""
+    def value(summary):
+        found = last_job(summary)[key]
+        return float("nan") if found is None else float(found)
+
+    return value
 
 
 def of_congestion(key):
@@ -161,9 +166,13 @@ def reductions_of(path, outputs):
 
 
 def reduced(file, how, column):
-    """Not-a-number, without a unit, if the file has no such column of numbers or no rows."""
+    """Without a value if the file has no such column of numbers, or no rows. Times that have not come do not count: -1,
+    such as of a collective that has not finished."""
     data = file.get(column)
-    if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf" or not len(data):
+    if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf":
         return {"value": None, "unit": "1"}
-    unit = data.attrs.get("unit", "1")
-    return {"value": float(reduce_with(how)(data[:])), "unit": unit.decode() if isinstance(unit, bytes) else str(unit)}
+    unit, values = data.attrs.get("unit", "1"), data[:]
+    unit = unit.decode() if isinstance(unit, bytes) else str(unit)
+    if unit == "ps" and values.dtype.kind == "i":
+        values = values[values != -1]
+    return {"value": float(reduce_with(how)(values)) if len(values) else None, "unit": unit}

@@ -20,7 +20,7 @@ from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, SOURCE
                           processes_in, same_results, wait_until, weft)
 
 sys.path.insert(0, str(SOURCE / "scripts"))
-from studies import pareto  # noqa: E402
+from studies import outputs, pareto  # noqa: E402
 from support.errors import StudyError  # noqa: E402
 from studies.expressions import Expression  # noqa: E402
 from support.nodes import flow, with_value  # noqa: E402
@@ -221,6 +221,25 @@ class Tables(SweepTest):
             self.assertEqual(study.attrs["complete"], 1)
         best = [min((0, 3), key=lambda i: table["out_job_time"][i + size]) + size for size in range(3)]
         self.assertEqual([i for i in range(6) if table["pareto"][i]], sorted(best))
+
+    def test_a_run_that_is_cut_short_has_empty_cells(self):
+        self.sweep("experiment: base.yaml\ngrid: {simulation.until: [1 us, 1 ms]}\n"
+                   "outputs: [step_time, packet_hops, {lo: min collectives/time}, {half: p50 collectives/time}]\n")
+        table = self.table()
+        self.assertEqual(table["status"], ["done", "done"])
+        for name in ("out_step_time", "out_lo", "out_half"):
+            self.assertTrue(math.isnan(table[name][0]), name)
+            self.assertGreater(table[name][1], 1e6, name)
+        self.assertGreater(table["out_packet_hops"][0], 0)
+
+    def test_reductions_leave_out_times_that_have_not_come(self):
+        with h5py.File(self.folder / "times.h5", "w") as file:
+            for name, values, unit in (("time", [-1, 4, 2], "ps"), ("none", [-1, -1], "ps"), ("id", [-1, 3], "id")):
+                file.create_dataset(f"t/{name}", data=values).attrs["unit"] = unit
+            found = {text: outputs.reduced(file, *text.split())["value"]
+                     for text in ("min t/time", "mean t/time", "first t/time", "p50 t/none", "min t/id")}
+        self.assertEqual(found, {"min t/time": 2, "mean t/time": 3, "first t/time": 4, "p50 t/none": None,
+                                 "min t/id": -1})
 
     def test_costs_energy_and_emissions_are_columns(self):
         """They are those of `weft account` for the run; other prices and grids need no new run."""
