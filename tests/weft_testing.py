@@ -271,6 +271,23 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.code, 0, done)
         return done
 
+    def assert_kept(self, kept, word, *words):
+        """`weft WORDS...` is refused with `word`, and the file `kept` stays: its content if it is a file, otherwise its kind."""
+        def state():
+            return kept.stat().st_mode, kept.read_bytes() if kept.is_file() else b"", kept.is_symlink()
+
+        before = state()
+        done = weft(*words, folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn(word, done.err)
+        self.assertEqual(len(done.err.splitlines()), 1, done)
+        self.assertEqual(state(), before, done)
+
+    def pipe(self):
+        """A pipe with a name, which nobody reads."""
+        os.mkfifo(self.folder / "pipe")
+        return self.folder / "pipe"
+
     def simulate(self, text, *words, output="out.h5", ranks=None, seconds=120, start=served):
         """`weft run` of an experiment (path, text or dictionary); gives summary and path of the results. `start=weft`: as a
         program of its own."""

@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support.console import Parser, guarded  # noqa: E402
+from support.output_files import output_path  # noqa: E402
 
 
 def parse():
@@ -62,7 +63,8 @@ def account_command():
     data, place = section(options)
     settings = settings_of(data, place)
     if options.series:
-        write_whole(pathlib.Path(options.series), PowerSeries(options.run, used, settings).as_csv())
+        target = output_path(options.series, [options.run, options.accounting])
+        write_whole(target, PowerSeries(options.run, used, settings).as_csv())
     print(text.as_json(used, settings) if options.json else text.as_table(used, settings))
     return 0
 

@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support.console import Parser, guarded  # noqa: E402
 from support.errors import EnvironmentFailure, StudyError  # noqa: E402
+from support.output_files import refuse_input  # noqa: E402
 
 DEVICES = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "devices"
 
@@ -39,6 +40,8 @@ def show_command():
     parser.add_argument("--draw", metavar="FILE", help="curves as .svg, .png or .pdf")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
+    if options.draw:
+        refuse_input(options.draw, [options.device])
     from devices.showing import as_json, as_text, draw
 
     device, _ = read_device(options.device)
@@ -68,6 +71,7 @@ def fit_command():
     parser.add_argument("--measured-bandwidth", metavar="RATE",
                         help="of the device whose memory kernels were measured, if it is another one: '1935 GB/s'")
     options = parser.parse_args(sys.argv[2:])
+    refuse_input(options.output, [*options.tables, options.device])
     from devices.fitted import fitted
     from devices.tables import TableError, read
 

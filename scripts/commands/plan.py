@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support.console import Parser, guarded, natural  # noqa: E402
+from support.output_files import output_path  # noqa: E402
 
 USUAL = [1 << i for i in range(11)]
 
@@ -63,7 +64,7 @@ def make(options, run):
     made = plan.Plan(options.experiment, options.set, processes, options.seconds, options.cores, tell(options))
     data = made.as_data()
     if options.output:
-        records.write_whole(pathlib.Path(options.output), json.dumps(data, indent=2) + "\n")
+        records.write_whole(output_path(options.output), json.dumps(data, indent=2) + "\n")
     return data
 
 
@@ -71,6 +72,8 @@ def plan_command():
     options = parse()
     from studies import plan
 
+    if options.output:
+        output_path(options.output, [options.experiment, options.check, options.plan])  # reports errors before the work
     run = plan.read_run(options.check) if options.check else None
     data = make(options, run)
     pairs = plan.check(data, run) if run else []

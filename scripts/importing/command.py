@@ -126,7 +126,7 @@ def import_command(words):
     imported = module.read(options)
     complete(imported, options)
     place = Place(options.output or os.path.join(".", default_output(imported)))
-    counted = write(imported, place.output, check=not options.quiet or options.json)
+    counted = write(imported, place.output, not options.quiet or options.json, [options.topology])
     if options.json or not options.quiet:
         data = as_data(name, imported, place, facts_of_weft(counted))
         print(json.dumps(data, indent=2) if options.json else as_text(data))

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 
 from studies.identity import environment
+from support.output_files import output_path
 
 from .errors import EnvironmentFailure, StudyError
 from .experiment_text import experiment_text
@@ -53,16 +54,6 @@ class Draft:
         for ours, theirs in self.known.items():
             text = text.replace(ours, theirs)
         return text
-
-
-def refuse_to_overwrite(place, imported):
-    """Refuses an output that is one of the inputs."""
-    for new in [place.output, *map(place.file, imported.files)]:
-        if new.is_dir():
-            raise StudyError(f"cannot write '{new}': it is a folder; -o takes the name of a file")
-        for old in imported.inputs:
-            if new.exists() and os.path.exists(old) and os.path.samefile(new, old):
-                raise StudyError(f"'{new}' is an input; expected -o FILE.yaml with another name")
 
 
 @contextlib.contextmanager
@@ -108,10 +99,11 @@ def without_faults(imported):
     return whole
 
 
-def write(imported, output, check):
-    """Writes the experiment. Returns weft's counts of it, nothing without `check`."""
+def write(imported, output, check, others=()):
+    """Writes the experiment. Returns weft's counts of it, nothing without `check`. `others`: further inputs."""
     place = Place(output)
-    refuse_to_overwrite(place, imported)
+    files = [*map(place.file, imported.files), place.output]
+    targets = {path: output_path(path, [*imported.inputs, *others]) for path in files}
     with draft_folder(place) as folder:
         try:
             for suffix, produce in imported.files.items():
@@ -121,8 +113,8 @@ def write(imported, output, check):
             experiment.write_text(experiment_text(without_faults(imported), draft.name), encoding="utf-8")
             counted = count(experiment, draft) if check else None
             experiment.write_text(experiment_text(imported, place.name), encoding="utf-8")
-            for path in [*map(place.file, imported.files), place.output]:
-                os.replace(folder / path.name, path)
+            for path, target in targets.items():
+                shutil.move(folder / path.name, target)  # the target of a link may be on another file system
         except OSError as error:
             raise EnvironmentFailure(f"cannot write '{place.output}': {error.strerror}") from None
     return counted

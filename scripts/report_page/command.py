@@ -12,6 +12,8 @@ from report_page.page import page
 from report_page.reading import ReportError, RunFile, open_report_file
 from report_page.run_report import run_report
 from report_page.sweep import sweep_report
+from support.errors import StudyError
+from support.output_files import output_path
 
 DESCRIPTION = """Write one HTML page about runs of weft, or about a sweep. It needs no network and no other file.
 
@@ -39,8 +41,9 @@ def read(path, exact):
     return run_report(file, exact) if isinstance(file, RunFile) else sweep_report(file)
 
 
-def write_whole(path, data):
+def write_whole(path, data, inputs=()):
     """Writes the whole file or nothing."""
+    path = output_path(path, inputs)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -59,16 +62,18 @@ def write_whole(path, data):
 
 
 def run(options):
-    items = [read(path, options.exact) for path in options.files]
     target = pathlib.Path(options.output) if options.output else pathlib.Path(options.files[0]).with_suffix(".html")
-    if target.is_dir():
-        raise ReportError(f"'{target}' is a folder; -o takes the name of a file")
-    write_whole(target, page(items).encode("utf-8"))
+    output_path(target, options.files)  # reports errors before the work
+    items = [read(path, options.exact) for path in options.files]
+    write_whole(target, page(items).encode("utf-8"), options.files)
     print(target)
     if options.png:
         from report_page.pictures import write_pictures  # matplotlib takes a second to load
 
-        for path in write_pictures(items, pathlib.Path(options.png), write_whole):
+        def write_picture(path, data):
+            write_whole(path, data, options.files)
+
+        for path in write_pictures(items, pathlib.Path(options.png), write_picture):
             print(path)
 
 
@@ -85,6 +90,9 @@ def main(words):
     except ReportError as error:
         print(f"report: {error}", file=sys.stderr)
         return error.code
+    except StudyError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
     except MemoryError:
         print("report: out of memory", file=sys.stderr)
         return 3

@@ -33,7 +33,7 @@ def inputs(options):
 
 
 def folders(options):
-    return [os.path.dirname(options.page) or "."] if options.page else []
+    return [os.path.dirname(os.path.realpath(options.page))] if options.page else []
 
 
 def facts_of_file(facts, name):
@@ -55,6 +55,6 @@ def run(options):
     with contextlib.ExitStack() as stack:
         result = compare([stack.enter_context(weft_results.open(path)) for path in inputs(options)])
     if options.page:
-        with new_file(options.page) as file:
+        with new_file(options.page, inputs(options)) as file:
             file.write(page_of(result).encode())
     sys.stdout.write(json.dumps(result, indent=1) + "\n" if options.json else text_of(result, options.top))

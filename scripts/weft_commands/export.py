@@ -52,7 +52,7 @@ def inputs(options):
 
 def folders(options):
     """The folders in which files are written."""
-    of_trace = [os.path.dirname(options.trace) or "."] if options.trace else []
+    of_trace = [os.path.dirname(os.path.realpath(options.trace))] if options.trace else []
     return of_trace + ([options.csv] if options.csv else [])
 
 
@@ -60,7 +60,7 @@ def export_trace(run, path, links):
     if path == "-":
         trace.write_trace(run, sys.stdout.buffer, links)
         return
-    with new_file(path) as file:
+    with new_file(path, [run.path]) as file:
         packer = trace.Packer(file) if path.endswith(".gz") else None
         events = trace.write_trace(run, packer or file, links)
         if packer:

@@ -10,6 +10,9 @@ import resource
 import signal
 import sys
 
+from support.errors import StudyError
+from support.output_files import output_path
+
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
 INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
@@ -17,7 +20,7 @@ CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.
 EXIT_PIPE = 128 + signal.SIGPIPE
 
 
-class CommandError(Exception):
+class CommandError(StudyError):
     """An error in the arguments of the command, in one line."""
 
 
@@ -56,7 +59,7 @@ def call(name, work):
         work()
         sys.stdout.flush()
         return 0
-    except (ResultsError, CommandError) as error:
+    except (ResultsError, StudyError) as error:
         return complain(error, EXIT_INPUT)
     except OutputError as error:
         return complain(error, EXIT_ENVIRONMENT)
@@ -178,16 +181,14 @@ def remove_drafts(folders, process):
 
 
 @contextlib.contextmanager
-def new_file(path):
+def new_file(path, inputs=()):
     """A binary file that becomes `path` on success, and is removed otherwise."""
-    path = os.fspath(path)
-    draft = draft_name(path, os.getpid())
-    if os.path.isdir(path):
-        raise CommandError(f"cannot write '{path}': it is a folder")
+    target = output_path(path, inputs)
+    draft = draft_name(target, os.getpid())
     try:
         with open(draft, "wb") as file:
             yield file
-        os.replace(draft, path)
+        os.replace(draft, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(draft)

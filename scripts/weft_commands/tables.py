@@ -71,7 +71,7 @@ def write_tables(run, folder, tables, columns, rows):
     written = {}
     for table, names in chosen.items():
         path = f"{folder}/{table.replace('/', '_')}.csv"
-        with new_file(path) as file:
+        with new_file(path, [run.path]) as file:
             write_table(run, table, names, rows, file)
         written[path] = len(range(*rows.indices(run.rows(table))))
     return written

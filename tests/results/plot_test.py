@@ -49,6 +49,14 @@ class Plot(unittest.TestCase):
         self.assert_refused(plot(self.folder / "schema.yaml"), "not a readable HDF5 file")
         self.assert_refused(plot(self.results, "--kind", "circles"), "invalid choice: 'circles'")
 
+    def test_the_results_are_not_drawn_over(self):
+        link = self.folder / f"{self.results.stem}.messages.png"
+        link.symlink_to(self.results)
+        self.addCleanup(link.unlink)
+        before = self.results.read_bytes()
+        self.assert_refused(plot(self.results, "--kind", "messages"), "is an input")
+        self.assertEqual(self.results.read_bytes(), before)
+
     def test_queue_needs_samples(self):
         experiment = (self.folder / "schema.yaml").read_text(encoding="utf-8").replace("sampling: 1 us,", "")
         (self.folder / "plain.yaml").write_text(experiment, encoding="utf-8")

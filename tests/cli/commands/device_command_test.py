@@ -144,6 +144,10 @@ class DeviceCommand(ProgramTest):
             self.assertEqual(done.code, EXIT_INPUT, done.err)
             self.assertRegex(done.err, expected)
 
+    def test_no_input_is_replaced(self):
+        table = self.table("precision,m,n,k,time_us\nbf16,1024,1024,1024,3\n", "table")
+        self.assert_kept(table, "is an input", "device", "fit", table, "--device", "h100-sxm", "-o", table)
+
     def test_older_keys_are_named_with_what_they_are_now(self):
         text = (DEVICES / "h100-sxm.yaml").read_text()
         for older, now in (("products", "gemms"), ("fp8_products", "fp8_gemms"), ("grouped_products", "grouped_gemms")):

@@ -274,6 +274,10 @@ class Runs(ProgramTest):
                      "training_cost", "kW"):
             self.assertIn(part, text)
 
+    def test_no_input_is_replaced(self):
+        _, path = self.simulate(TRAINING)
+        self.assert_kept(path, "is an input", "account", path, "--series", path)
+
     def test_what_is_wrong_is_told_with_its_line(self):
         wrong = {
             "pui: 1": ["'pui'", "did you mean 'pue'?"],

@@ -350,6 +350,10 @@ class Refusals(Compare):
         self.assert_refused("study.h5: it has no table 'jobs'", self.path, "study.h5")
         self.assert_refused("it is a folder", self.path, self.path, "--page", self.folder)
 
+    def test_no_input_and_no_pipe_is_replaced(self):
+        self.assert_kept(self.path, "is an input", "compare", self.path, self.path, "--page", self.path)
+        self.assert_kept(self.pipe(), "not a regular file", "compare", self.path, self.path, "--page", "pipe")
+
     def test_full_disk(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

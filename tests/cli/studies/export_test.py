@@ -284,6 +284,14 @@ class Refusals(Export):
                 (self.folder / name).write_bytes(data)
             self.assert_refused(text, name, "--trace", "t.json", "--csv", "d")
 
+    def test_no_input_and_no_pipe_is_replaced(self):
+        self.assert_kept(self.path, "is an input", "export", self.path, "--trace", self.path)
+        self.assert_kept(self.pipe(), "not a regular file", "export", self.path, "--trace", "pipe")
+        (self.folder / "link.json").symlink_to("trace.json")
+        self.export(self.path, "--trace", "link.json")
+        self.assertTrue((self.folder / "link.json").is_symlink())
+        self.assertTrue((self.folder / "trace.json").is_file())
+
     def test_an_interrupted_run_is_exported_with_a_word(self):
         self.simulate(DDP_STEP, *DETAILS, "--set", "simulation.until=200 us", output="short.h5")
         self.assertIn("did not reach its end", self.export("short.h5", "--trace", "t.json").err)

@@ -138,6 +138,13 @@ class Wrong(PlanTest):
                     self.assertIn(part, done.err)
 
 
+    def test_no_input_and_no_pipe_is_replaced(self):
+        good = self.write({"topology": FAT_TREE, "network": NETWORK, "workload": {
+            "kind": "collective", "collective": "all_reduce", "size": "1 MiB"}}, "good.yaml")
+        self.assert_kept(good, "is an input", "plan", good, "-o", "good.yaml")
+        self.assert_kept(self.pipe(), "not a regular file", "plan", good, "-o", "pipe")
+
+
 class Arithmetic(unittest.TestCase):
     """The model of the wall time, with figures made up."""
 

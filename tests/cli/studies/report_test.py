@@ -544,6 +544,17 @@ class Files(ProgramTest):
             self.assertEqual(len(done.err.splitlines()), 1, done)
             self.assertFalse((self.folder / "page.html").exists())
 
+    def test_no_input_and_no_pipe_is_replaced(self):
+        _, file = self.simulate(INCAST)
+        (self.folder / "same.h5").symlink_to(file)
+        self.assert_kept(file, "is an input", "report", file, "-o", "out.h5")
+        self.assert_kept(file, "is an input", "report", file, "-o", "same.h5")
+        self.assert_kept(self.pipe(), "not a regular file", "report", file, "-o", "pipe")
+        (self.folder / "link.html").symlink_to("page.html")
+        self.run_weft("report", "out.h5", "-o", "link.html")
+        self.assertTrue((self.folder / "link.html").is_symlink())
+        self.assertIn("<html", (self.folder / "page.html").read_text())
+
     def test_words(self):
         _, file = self.simulate(INCAST)
         self.assertEqual(weft("report", folder=self.folder).code, EXIT_INPUT)

@@ -506,6 +506,16 @@ class Errors(SweepTest):
                         self.assertIn(part, said)
                     self.assertFalse((self.folder / "study.h5").exists())
 
+    def test_no_input_and_no_pipe_is_replaced(self):
+        path, pipe = self.write(STUDY, "study.yaml"), self.pipe()
+        self.assert_kept(path, "is an input", "sweep", path, "-o", "study.yaml")
+        self.assert_kept(self.folder / "base.yaml", "is an input", "sweep", path, "-o", "base.yaml")
+        self.assert_kept(pipe, "not a regular file", "sweep", path, "-o", "pipe")
+        (self.folder / "link.h5").symlink_to("table.h5")
+        self.sweep("study.yaml", "-o", "link.h5")
+        self.assertTrue((self.folder / "link.h5").is_symlink())
+        self.assertEqual(len(self.table("table.h5")["case"]), 6)
+
     def test_words(self):
         self.write(STUDY, "study.yaml")
         for words, part in ((["--case", "6"], "0 to 5"), (["-j", "0"], "1 or more"), (["--case", "x"], "invalid int")):

@@ -142,6 +142,13 @@ class Conformance(weft_testing.ProgramTest):
         done = weft_testing.weft("import", "goal", *words, "-o", words[0], folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
         self.assertEqual((self.folder / words[0]).read_text(), samples_of("goal").text())
+        topology = self.write("topology: {kind: star, hosts: 16, link_rate: 100 Gb/s, link_delay: 1 us}", "machine.yaml")
+        self.assert_kept(topology, "is an input", "import", "goal", *words, "--topology", topology, "-o", topology)
+        self.assert_kept(self.pipe(), "not a regular file", "import", "goal", *words, "-o", "pipe")
+        (self.folder / "link.yaml").symlink_to("experiment.yaml")
+        self.run_weft("import", "goal", *words, "-o", "link.yaml")
+        self.assertTrue((self.folder / "link.yaml").is_symlink())
+        self.assertIn("workload", (self.folder / "experiment.yaml").read_text())
 
 
 if __name__ == "__main__":

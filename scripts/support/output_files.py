@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Places of output files: no command writes over its input, or puts a file in the place of a pipe or a device."""
+
+import os
+import pathlib
+
+from .errors import StudyError
+
+
+def refuse_input(path, inputs):
+    """StudyError if `path` is one of the inputs, also by another name. Inputs may be None."""
+    if not os.path.exists(path):
+        return
+    for one in inputs:
+        if one is not None and os.path.exists(one) and os.path.samefile(path, one):
+            raise StudyError(f"'{path}' is an input; expected another name for the output")
+
+
+def output_path(path, inputs=()):
+    """Where to write a file that takes its name when it is complete: of a symbolic link, its target, so that the link
+    stays. StudyError if `path` is an input, or exists and is not a regular file."""
+    if os.path.isdir(path):
+        raise StudyError(f"cannot write '{path}': it is a folder; expected the name of a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise StudyError(f"cannot write '{path}': it exists and is not a regular file")
+    refuse_input(path, inputs)
+    return pathlib.Path(os.path.realpath(path) if os.path.islink(path) else path)
