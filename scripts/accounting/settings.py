@@ -9,8 +9,9 @@ from support.errors import StudyError, did_you_mean
 from support.quantities import parse_number
 
 ESTIMATES = ("low", "mid", "high")
-NUMBERS = ("training_tokens", "training_steps", "tokens_per_step", "flop_per_step", "accelerators_per_server")
-KEYS = ("estimate", "accelerator", "start_hour", "cable_lengths", *NUMBERS)
+NUMBERS = ("training_tokens", "training_steps", "tokens_per_step", "flop_per_step")
+KEYS = ("estimate", "accelerator", "start_hour", "cable_lengths", "accelerators_per_server", *NUMBERS)
+ABOVE_ZERO = ("lifetime", "availability")  # prices and emissions are divided by them
 USUAL_ACCELERATOR = "h100-sxm"
 HOURS = 24
 
@@ -50,15 +51,22 @@ def one_of(item, known, what):
     return text
 
 
-def read_figure(item):
+def figure(item, name):
+    value = number(item)
+    if value == 0 and name in ABOVE_ZERO:
+        raise item.error(f"{name}: found {item.found()}; expected a number above 0")
+    return value
+
+
+def read_figure(item, name):
     """{estimate: value} from one number for all estimates, or from a map."""
     if not item.is_map():
-        return dict.fromkeys(ESTIMATES, number(item))
+        return dict.fromkeys(ESTIMATES, figure(item, name))
     parts = item.known(ESTIMATES)
     for estimate in ESTIMATES:
         if estimate not in parts:
             raise item.error(f"missing key '{estimate}'; expected a number, or low, mid and high")
-    return {estimate: number(parts[estimate]) for estimate in ESTIMATES}
+    return {estimate: figure(parts[estimate], name) for estimate in ESTIMATES}
 
 
 class Settings:
@@ -72,11 +80,13 @@ class Settings:
         if "accelerator" in parts:
             self.accelerator = one_of(parts["accelerator"], known.accelerators, "accelerator")
         self.numbers = {name: number(parts[name]) for name in NUMBERS if name in parts}
+        if "accelerators_per_server" in parts:
+            self.numbers["accelerators_per_server"] = parts["accelerators_per_server"].integer(1, "a whole number")
         self.start_hour = number(parts["start_hour"], 0, HOURS) if "start_hour" in parts else 0.0
         self.lengths = {key.node.value: number(value) for key, value in parts["cable_lengths"].entries(
             "a map of classes of links and metres")} if "cable_lengths" in parts else {}
         self.hourly = None
-        self.given = {name: read_figure(part) for name, part in parts.items()
+        self.given = {name: read_figure(part, name) for name, part in parts.items()
                       if name in known.figures and name != "grid_intensity"}
         if "grid_intensity" in parts:
             self.read_intensity(parts["grid_intensity"])
@@ -92,7 +102,7 @@ class Settings:
             region = one_of(item, defaults().regions, "region")
             self.given["grid_intensity"] = dict.fromkeys(ESTIMATES, defaults().regions[region])
         else:
-            self.given["grid_intensity"] = read_figure(item)
+            self.given["grid_intensity"] = read_figure(item, "grid_intensity")
 
     def values(self, estimate, device=None):
         """{figure: value} for machines of that device, unless the settings name another one."""

@@ -6,7 +6,7 @@ import re
 import h5py
 import numpy
 
-from support.errors import EnvironmentFailure, StudyError
+from support.errors import StudyError
 
 from .bill import RATE, Links, bill_of_links
 from .settings import defaults
@@ -107,4 +107,4 @@ def usage_of(path):
                 raise StudyError(f"'{path}' is no result file of `weft run`")
             return usage_of_file(file)
     except (OSError, KeyError) as error:
-        raise EnvironmentFailure(f"cannot read '{path}': {error}") from None
+        raise StudyError(f"cannot read '{path}': {error}") from None

@@ -32,24 +32,36 @@ def section(options):
     import h5py
     from accounting.usage import experiment_of
     from support import nodes
-    from support.errors import EnvironmentFailure, StudyError
+    from accounting.settings import settings_of
+    from support.errors import StudyError
 
     place = options.accounting or options.run
     if options.accounting:
         data = nodes.load(place)[1].data()
         data = data.get("accounting", data) if isinstance(data, dict) else data
     else:
-        try:
-            with h5py.File(place, "r") as file:
-                data = experiment_of(file).get("accounting")
-        except (OSError, KeyError) as error:
-            raise EnvironmentFailure(f"cannot read '{place}': {error}") from None
+        with h5py.File(place, "r") as file:
+            data = experiment_of(file).get("accounting")
     for setting in options.set:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise StudyError(f"--set found '{setting}'; expected KEY=VALUE, such as grid_intensity=FR")
-        data = {**(data or {}), key: nodes.parse(value, f"--set {setting}").data()}
+        given = nodes.parse(value, f"--set {setting}").data()
+        settings_of({key: given}, f"--set {setting}")  # reports errors with the option
+        data = {**(data or {}), key: given}
     return data, place
+
+
+def expect_whole_file(path):
+    """StudyError unless it can be a complete HDF5 file."""
+    from support.errors import StudyError
+    from weft_results.container import open_container
+    from weft_results.errors import ResultsError
+
+    try:
+        open_container(path).close()
+    except ResultsError as error:
+        raise StudyError(str(error)) from None
 
 
 def account_command():
@@ -59,6 +71,7 @@ def account_command():
     from accounting.settings import settings_of
     from studies.records import write_whole
 
+    expect_whole_file(options.run)
     used = usage.usage_of(options.run)
     data, place = section(options)
     settings = settings_of(data, place)

@@ -12,6 +12,7 @@ from report_page.page import page
 from report_page.reading import ReportError, RunFile, open_report_file
 from report_page.run_report import run_report
 from report_page.sweep import sweep_report
+from support.console import output_failed
 from support.errors import StudyError
 from support.output_files import output_path
 
@@ -87,12 +88,15 @@ def main(words):
     signal.signal(signal.SIGTERM, interrupted)
     try:
         run(parse(words))
+        sys.stdout.flush()
     except ReportError as error:
         print(f"report: {error}", file=sys.stderr)
         return error.code
     except StudyError as error:
         print(f"report: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        return output_failed("report", error)
     except MemoryError:
         print("report: out of memory", file=sys.stderr)
         return 3

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from .errors import EnvironmentFailure, Interrupted, StudyError
+from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,5 +46,21 @@ def guarded(command):
         print(f"weft: {error}; install python3-h5py, python3-numpy and python3-yaml", file=sys.stderr)
         return 3
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 3
+    except OSError as error:
+        return output_failed("weft", error)
+
+
+def drop_output():
+    """What standard output still holds is not written again at the end of this process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def output_failed(name, error):
+    """The exit code of the command `name` when standard output takes no more; other errors are raised again."""
+    if error.filename is not None:
+        raise error
+    print(f"{name}: {OutputError('standard output', error)}", file=sys.stderr)
+    drop_output()
+    return 3

@@ -12,6 +12,13 @@ class EnvironmentFailure(Exception):
     """A disk, a program or a process that fails."""
 
 
+class OutputError(EnvironmentFailure):
+    """A file cannot be written."""
+
+    def __init__(self, path, error):
+        super().__init__(f"cannot write '{path}': {error.strerror or error}")
+
+
 class Interrupted(Exception):
     """SIGINT or SIGTERM came."""
 

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 
-from support.errors import StudyError
+from support.errors import OutputError, StudyError
 from support.output_files import output_path
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
@@ -22,13 +22,6 @@ EXIT_PIPE = 128 + signal.SIGPIPE
 
 class CommandError(StudyError):
     """An error in the arguments of the command, in one line."""
-
-
-class OutputError(Exception):
-    """A file cannot be written."""
-
-    def __init__(self, path, error):
-        super().__init__(f"cannot write '{path}': {error.strerror or error}")
 
 
 class Parser(argparse.ArgumentParser):

@@ -13,7 +13,7 @@ import unittest
 import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, STAR, ProgramTest, weft
+from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, STAR, ProgramTest, start, stop, weft
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 from accounting.account import KWH, Account  # noqa: E402
@@ -274,6 +274,15 @@ class Runs(ProgramTest):
                      "training_cost", "kW"):
             self.assertIn(part, text)
 
+    def test_full_device(self):
+        _, path = self.simulate(TRAINING)
+        with open("/dev/full", "wb") as full:
+            process = start(["account", path], folder=self.folder, stdout=full)
+            _, err = process.communicate(timeout=100)
+            stop(process)
+        self.assertEqual((process.returncode, err),
+                         (EXIT_ENVIRONMENT, "weft: cannot write 'standard output': No space left on device\n"))
+
     def test_no_input_is_replaced(self):
         _, path = self.simulate(TRAINING)
         self.assert_kept(path, "is an input", "account", path, "--series", path)
@@ -290,6 +299,8 @@ class Runs(ProgramTest):
             "start_hour: 25": ["25"],
             "cable_lengths: {host: far}": ["'far'"],
         }
+        refused = ("lifetime=0", "availability=0", "lifetime={low: 1, mid: 0, high: 2}", "accelerators_per_server=0",
+                      "accelerators_per_server=1.5")
         _, results = self.simulate({**TRAINING, "output": {"messages": "none"}})
         for line, parts in wrong.items():
             with self.subTest(line):
@@ -306,9 +317,23 @@ class Runs(ProgramTest):
                 key, _, value = line.partition(": ")
                 done = weft("account", results, "--set", f"{key}={value}", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
+        for setting in refused:
+            done = weft("account", results, "--set", setting, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(f"--set {setting}: ", done.err)
+        _, endless = self.simulate({**TRAINING, "accounting": {"lifetime": 0}}, output="endless.h5")
+        for command in ("account", "report"):
+            done = weft(command, endless, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("lifetime: found '0'; expected a number above 0", done.err)
+        (self.folder / "cut.h5").write_bytes(results.read_bytes()[:5000])
+        for name, word in (("wrong.yaml", "not an HDF5 file"), ("cut.h5", "cut off"), ("none.h5", "no such file")):
+            done = weft("account", name, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(word, done.err)
+            self.assertEqual(len(done.err.splitlines()), 1, done)
         done = weft("account", results, "--series", "x.csv", folder=self.folder)
         self.assertEqual((done.code, "output.operations" in done.err), (EXIT_INPUT, True), done)
-        self.assertEqual(weft("account", "none.h5", folder=self.folder).code, EXIT_ENVIRONMENT)
         with h5py.File(self.folder / "other.h5", "w") as file:
             file.attrs["format"] = "weft-study"
         done = weft("account", "other.h5", folder=self.folder)

@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_browser import Browser
-from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, table, weft
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, start, stop, table, weft
 
 import unittest
 
@@ -543,6 +543,16 @@ class Files(ProgramTest):
             self.assertIn(word, done.err)
             self.assertEqual(len(done.err.splitlines()), 1, done)
             self.assertFalse((self.folder / "page.html").exists())
+
+    def test_full_device(self):
+        _, file = self.simulate(INCAST)
+        for command in (["report", file], ["plot", file, "--kind", "links"]):
+            with open("/dev/full", "wb") as full:
+                process = start(command, folder=self.folder, stdout=full)
+                _, err = process.communicate(timeout=100)
+                stop(process)
+            self.assertEqual((process.returncode, err), (
+                3, f"{command[0]}: cannot write 'standard output': No space left on device\n"))
 
     def test_no_input_and_no_pipe_is_replaced(self):
         _, file = self.simulate(INCAST)
