@@ -81,12 +81,14 @@ def count(experiment, draft):
     also those that cite bytes of the input that are no text."""
     try:
         done = subprocess.run([weft_program(), "workload", str(experiment), "--json", "--no-run"], env=environment(),
-                              capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
+                              capture_output=True, text=True, errors="surrogateescape", check=False,
+                              stdin=subprocess.DEVNULL)
     except OSError as error:
         raise EnvironmentFailure(f"cannot start '{weft_program()}': {error.strerror}") from None
     if done.returncode == 0:
         return json.loads(done.stdout)
-    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ")
+    shown = done.stderr.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    text = draft.in_words_of_the_user(shown.strip()).removeprefix("weft: ")
     text = text or f"weft ended with {done.returncode}"
     raise (StudyError if done.returncode == 2 else EnvironmentFailure)(text)
 

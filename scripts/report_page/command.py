@@ -12,7 +12,7 @@ from report_page.page import page
 from report_page.reading import ReportError, RunFile, open_report_file
 from report_page.run_report import run_report
 from report_page.sweep import sweep_report
-from support.console import output_failed
+from support.console import output_failed, print_any_name
 from support.errors import StudyError
 from support.output_files import output_path
 
@@ -66,7 +66,7 @@ def run(options):
     target = pathlib.Path(options.output) if options.output else pathlib.Path(options.files[0]).with_suffix(".html")
     output_path(target, options.files)  # reports errors before the work
     items = [read(path, options.exact) for path in options.files]
-    write_whole(target, page(items).encode("utf-8"), options.files)
+    write_whole(target, page(items).encode("utf-8", "replace"), options.files)
     print(target)
     if options.png:
         from report_page.pictures import write_pictures  # matplotlib takes a second to load
@@ -86,6 +86,7 @@ def interrupted(number, frame):
 def main(words):
     signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
+    print_any_name()
     try:
         run(parse(words))
         sys.stdout.flush()

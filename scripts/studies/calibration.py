@@ -32,7 +32,7 @@ class Counted:
     def __init__(self, program, words):
         # Without rows of messages: their memory is measured.
         done = call(program, ["describe", *words, "--set", "output.messages=none"])
-        self.ideal = "fidelity                 ideal" in done
+        self.by_message = bool(re.search(r"^ *fidelity +(ideal|loggp)$", done, re.MULTILINE))
         self.packet_hops = self.number(done, "packet-hops") or 0
         self.messages = self.number(done, "messages")
         memory = re.search(r"memory of a process +([\d.e+]+) (\w+), and ([\d.e+]+) (\w+) shared", done)
@@ -55,8 +55,8 @@ class Counted:
 
     @property
     def work(self):
-        """The quantity to which time is proportional: packet-hops, or messages on the ideal network."""
-        return self.messages if self.ideal else self.packet_hops
+        """The quantity to which time is proportional: packet-hops, or messages on networks without packets."""
+        return self.messages if self.by_message else self.packet_hops
 
 
 # A process starts with the peak memory of its parent, which is less in a shell than in Python. The shell also waits for
@@ -67,8 +67,9 @@ SHELL = ["/bin/sh", "-c", 'trap : TERM INT; "$@"; exit $?', "sh"]
 def run(words, seconds=None):
     """(exit code, standard output, standard error). After `seconds` the program gets a signal to end."""
     try:
-        process = subprocess.Popen([*SHELL, *words], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, env=environment(), start_new_session=True)
+        process = subprocess.Popen([*SHELL, *words], text=True, errors="surrogateescape", stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+                                   start_new_session=True)
     except OSError as error:
         raise EnvironmentFailure(f"cannot start '{SHELL[0]}': {error.strerror}") from None
     try:

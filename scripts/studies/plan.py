@@ -31,8 +31,8 @@ class Plan:
         words = [experiment] + [word for setting in settings for word in ("--set", setting)]
         counted = Counted(program, words)
         measured = Calibration(program, words, seconds, tell)
-        self.unit = "messages" if counted.ideal else "packet-hops"
-        done = measured.messages if counted.ideal else measured.packet_hops
+        self.unit = "messages" if counted.by_message else "packet-hops"
+        done = measured.messages if counted.by_message else measured.packet_hops
         self.counted_work = counted.work
         self.work = done if measured.complete else max(counted.work, done)
         self.complete, self.calibrated, self.calibration_seconds = measured.complete, done, measured.wall_seconds
@@ -93,8 +93,8 @@ def partitions(program, words, processes):
         return {}
     try:
         done = subprocess.run([program.path, "topology", *words, "--json", "--processes", *many], capture_output=True,
-                              text=True, timeout=PARTITION_SECONDS, stdin=subprocess.DEVNULL, env=environment(),
-                              check=True)
+                              text=True, errors="surrogateescape", timeout=PARTITION_SECONDS, stdin=subprocess.DEVNULL,
+                              env=environment(), check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         return {}
     return {part["processes"]: part for part in json.loads(done.stdout)["partitions"]}

@@ -26,7 +26,7 @@ STATUS = ("done, failed (`error` says why), excluded (breaks a constraint before
 def column(group, name, values, unit, description, key=None):
     """One column: whole numbers, numbers, or texts of fixed length."""
     if unit == "text":
-        texts = [str(value).encode() for value in values]
+        texts = [str(value).encode("utf-8", "surrogateescape") for value in values]  # names of files are bytes
         kind = h5py.string_dtype("utf-8", max([1, *map(len, texts)]))
         data = group.create_dataset(name, data=numpy.array(texts, dtype=kind))
     else:
@@ -118,7 +118,7 @@ def write_table(sweep, rows):
             file.attrs["complete"] = numpy.uint8(all(row["status"] in ("done", "excluded", "ranked") for row in rows))
             manifest = file.create_group("manifest")
             manifest.attrs["version"], manifest.attrs["git_revision"] = sweep.program.version, sweep.program.revision
-            manifest.attrs["study_file"] = study.path.name
+            manifest.attrs["study_file"] = study.path.name.encode("utf-8", "replace").decode()
             manifest.attrs["objective"] = ", ".join(
                 f"{'minimize' if least else 'maximize'} {name}" for name, least in study.objective)
             manifest.attrs["within"] = ", ".join(study.within)

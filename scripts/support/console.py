@@ -30,6 +30,7 @@ def guarded(command):
     """The exit code of a command, with its failures as lines on standard error."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
+    print_any_name()
     try:
         code = command()
         sys.stdout.flush()
@@ -50,6 +51,11 @@ def guarded(command):
         return 3
     except OSError as error:
         return output_failed("weft", error)
+
+
+def print_any_name():
+    """Names of files that are not UTF-8 are printed as they are."""
+    sys.stdout.reconfigure(errors="surrogateescape")
 
 
 def drop_output():

@@ -56,5 +56,5 @@ def run(options):
         result = compare([stack.enter_context(weft_results.open(path)) for path in inputs(options)])
     if options.page:
         with new_file(options.page, inputs(options)) as file:
-            file.write(page_of(result).encode())
+            file.write(page_of(result).encode("utf-8", "replace"))
     sys.stdout.write(json.dumps(result, indent=1) + "\n" if options.json else text_of(result, options.top))

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 
+from support.console import print_any_name
 from support.errors import OutputError, StudyError
 from support.output_files import output_path
 
@@ -47,6 +48,7 @@ def call(name, work):
         print(f"weft {name}: {error}", file=sys.stderr)
         return code
 
+    print_any_name()
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [*INTERRUPTS, signal.SIGCHLD])
         work()

@@ -83,6 +83,19 @@ class Predictions(PlanTest):
         self.assertEqual(plan["unit"], "messages")
         self.assertEqual(plan["calibrated"], plan["counted_work"])
 
+    def test_loggp_counts_messages(self):
+        plan = self.plan(self.write({"topology": FAT_TREE, "network": {**NETWORK, "fidelity": "loggp"},
+                                     "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}}),
+                         seconds="60")
+        self.assertEqual(plan["unit"], "messages")
+        self.assertEqual(plan["calibrated"], plan["counted_work"])
+
+    def test_a_name_that_is_not_utf_8(self):
+        done = weft("plan", self.write("{topology: {kind: star}}", "lat\udce9.yaml"))
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("missing key", done.err)
+        self.assertEqual(len(done.err.splitlines()), 1, done)
+
     def test_the_table_says_what_is_measured(self):
         path = self.write({"topology": FAT_TREE, "network": NETWORK,
                            "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}})

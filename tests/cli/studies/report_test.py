@@ -6,6 +6,7 @@ nothing is fetched, short operations are seen, keys work."""
 
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import h5py
@@ -13,7 +14,8 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_browser import Browser
-from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, start, stop, table, weft
+from weft_testing import (EXIT_INPUT, NETWORK, SOURCE, STAR, WEFT, ProgramTest, environment, start, stop, table,
+                          weft)
 
 import unittest
 
@@ -543,6 +545,15 @@ class Files(ProgramTest):
             self.assertIn(word, done.err)
             self.assertEqual(len(done.err.splitlines()), 1, done)
             self.assertFalse((self.folder / "page.html").exists())
+
+    def test_names_that_are_not_utf_8(self):
+        path = self.write(INCAST, "lat\udce9.yaml")
+        for words in (["run", path, "--quiet", "-o", "lat\udce9.h5"], ["report", "lat\udce9.h5"],
+                      ["compare", "lat\udce9.h5", "lat\udce9.h5", "--page", "page.html"]):
+            done = subprocess.run([WEFT, *words], cwd=self.folder, capture_output=True, check=False,
+                                  env=environment({"PYTHONIOENCODING": "utf-8:strict"}))
+            self.assertEqual(done.returncode, 0, done)
+        self.assertIn("lat?.h5", (self.folder / "lat\udce9.html").read_text())
 
     def test_full_device(self):
         _, file = self.simulate(INCAST)
