@@ -83,7 +83,8 @@ def shares_text(sums, most=6):
 def job_lines(result):
     for job in result["jobs"]:
         name = named_job(job["name"])
-        spent = shares_text(job["parts"]) or "on what is not in the file: output.attribution is none"
+        spent = "it took no time" if job["time"] == 0 else (
+            shares_text(job["parts"]) or "on what is not in the file: output.attribution is none")
         yield f"{name}: {time_text(job['time'])} on {job['ranks']} ranks: {spent}"
 
 

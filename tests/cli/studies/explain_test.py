@@ -231,6 +231,13 @@ class Explain(ProgramTest):
         self.assertEqual(self.explained(path)["links"], [])
         self.assertIn("no message waited for others", self.run_weft("explain", path).out)
 
+    def test_a_run_without_time(self):
+        self.simulate({"topology": STAR, "network": NETWORK, "workload": {
+            "kind": "collective", "collective": "all_reduce", "size": "0 B"}})
+        said = self.run_weft("explain", "out.h5").out
+        self.assertIn("it took no time", said)
+        self.assertNotIn("output.attribution is none", said)
+
     def test_what_is_no_result_file_is_refused(self):
         (self.folder / "text.h5").write_text("nothing")
         done = weft("explain", "text.h5", folder=self.folder)
