@@ -10,7 +10,7 @@ import h5py
 
 from support import nodes
 from support.errors import StudyError
-from support.quantities import readable
+from support.quantities import parse_quantity, readable
 
 from .calibration import Calibration, Counted
 from .identity import Program, environment
@@ -38,16 +38,22 @@ class Plan:
         self.complete, self.calibrated, self.calibration_seconds = measured.complete, done, measured.wall_seconds
         self.seconds_per_work = measured.seconds_per(done)
         self.simulated_ps = measured.simulated_ps * (1 if measured.complete else self.work / done)
+        data = data_of(experiment, settings)
+        until = self.until_ps = end_of(data)
+        if until and until < self.simulated_ps:
+            self.work, self.simulated_ps = self.work * until / self.simulated_ps, until
         self.parallelism, self.build_seconds = measured.parallelism, measured.build_seconds
         self.libraries, self.cores = measured.libraries, cores
         # On every process: libraries, and the machine's graph. Divided among processes: nodes, ranks, queues, and rows,
         # while there is room for them.
         self.row_bytes = measured.row
-        self.message_rows, self.rows_in_memory = counted.rows(output_of(experiment, settings))
+        self.message_rows, self.rows_in_memory = counted.rows(output_of(data))
         self.memory_each = measured.libraries + counted.each
         share = measured.messages / max(1, counted.messages)
         rows = min(self.message_rows * share, self.rows_in_memory)
         self.memory_shared = max(counted.shared, measured.memory - self.memory_each - self.row_bytes * rows)
+        if until:
+            self.message_rows *= min(1.0, self.work / max(1, counted.work))
         tell("partitioning")
         self.partitions = partitions(program, words, processes)
         self.rows = [self.row(number) for number in processes]
@@ -76,12 +82,24 @@ class Plan:
         return {name: value for name, value in vars(self).items() if name != "partitions"}
 
 
-def output_of(experiment, settings):
-    """The map `output` of an experiment after its settings."""
+def data_of(experiment, settings):
+    """An experiment after its settings."""
     data = nodes.load(experiment)[1].data()
     for setting in settings:
         path, _, value = setting.partition("=")
         data = nodes.with_value(data, path, nodes.parse(value, "--set").data() if value else None)
+    return data
+
+
+def end_of(data):
+    """`simulation.until` in ps, or None."""
+    until = nodes.at_path(data, "simulation.until")
+    found = parse_quantity(until) if isinstance(until, str) else None
+    return found[0] if found else None
+
+
+def output_of(data):
+    """The map `output` of an experiment."""
     output = data.get("output")
     return output if isinstance(output, dict) else {}
 
@@ -171,9 +189,11 @@ def busy_text(plan):
 
 
 def plan_text(experiment, plan):
+    cut = plan.get("until_ps") and plan["simulated_ps"] >= plan["until_ps"]
     how = "to its end" if plan["complete"] else "its beginning"
     facts = [
-        [plan["unit"], f"{plan['counted_work']:,}", "counted by weft describe"],
+        [plan["unit"], f"{plan['counted_work']:,}", "counted by weft describe" + (
+            ", of the whole run; it ends at simulation.until" if cut else "")],
         ["calibration", f"{plan['calibrated']:,} {plan['unit']} in {plan['calibration_seconds']:.2f} s",
          f"measured: {how}, one process"],
         ["time of each", f"{plan['seconds_per_work'] * 1e9:.1f} ns", busy_text(plan)],

@@ -90,6 +90,22 @@ class Predictions(PlanTest):
         self.assertEqual(plan["unit"], "messages")
         self.assertEqual(plan["calibrated"], plan["counted_work"])
 
+    def test_a_run_that_is_cut_short(self):
+        workload = {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}
+        path = self.write({"topology": FAT_TREE, "network": NETWORK, "workload": workload})
+        plan = self.plan(path, "--set", "simulation.until=10 us", seconds="60")
+        self.assertEqual((plan["complete"], plan["simulated_ps"]), (True, 10**7))
+        self.assertLess(plan["work"], 0.5 * plan["counted_work"])
+        words = ["plan", path, "--processes", "1", "--quiet"]
+        self.assertIn("ends at simulation.until", self.run_weft(*words, "--set", "simulation.until=10 us").out)
+        self.assertNotIn("simulation.until", self.run_weft(*words, "--set", "simulation.until=1 s").out)
+        # One that takes longer than the calibration.
+        path = self.write({"topology": FAT_TREE, "network": NETWORK, "workload": {**workload, "size": "1 GiB"}})
+        whole = self.plan(path, "--processes", "1")
+        plan = self.plan(path, "--processes", "1", "--set", "simulation.until=20 ms")
+        self.assertEqual((plan["complete"], plan["simulated_ps"]), (False, 2 * 10**10))
+        self.assertLess(plan["work"], 0.7 * whole["work"])
+
     def test_a_name_that_is_not_utf_8(self):
         done = weft("plan", self.write("{topology: {kind: star}}", "lat\udce9.yaml"))
         self.assertEqual(done.code, EXIT_INPUT, done)
