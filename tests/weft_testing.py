@@ -272,7 +272,7 @@ class ProgramTest(unittest.TestCase):
         return done
 
     def assert_kept(self, kept, word, *words):
-        """`weft WORDS...` is refused with `word`, and the file `kept` stays: its content if it is a file, otherwise its kind."""
+        """`weft WORDS...` is refused with `word`, and the file `kept` stays as it is."""
         def state():
             return kept.stat().st_mode, kept.read_bytes() if kept.is_file() else b"", kept.is_symlink()
 

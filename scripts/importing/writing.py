@@ -101,6 +101,11 @@ def without_faults(imported):
     return whole
 
 
+def write_text(path, text):
+    """Names of files that are not UTF-8 stay as they are."""
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
 def write(imported, output, check, others=()):
     """Writes the experiment. Returns weft's counts of it, nothing without `check`. `others`: further inputs."""
     place = Place(output)
@@ -112,9 +117,9 @@ def write(imported, output, check, others=()):
                 with open(folder / place.file(suffix).name, "wb") as file:
                     produce(file)
             draft, experiment = Draft(place, folder), folder / place.output.name
-            experiment.write_text(experiment_text(without_faults(imported), draft.name), encoding="utf-8")
+            write_text(experiment, experiment_text(without_faults(imported), draft.name))
             counted = count(experiment, draft) if check else None
-            experiment.write_text(experiment_text(imported, place.name), encoding="utf-8")
+            write_text(experiment, experiment_text(imported, place.name))
             for path, target in targets.items():
                 shutil.move(folder / path.name, target)  # the target of a link may be on another file system
         except OSError as error:

@@ -234,13 +234,14 @@ class Tables(SweepTest):
 
     def test_a_study_whose_name_is_not_utf_8(self):
         path = self.write("experiment: base.yaml\ngrid: {workload.algorithm: [ring]}\n", "lat\udce9.yaml")
-        done = subprocess.run([WEFT, "sweep", path, "-o", "table.h5"], cwd=self.folder, env=environment({"PYTHONIOENCODING": "utf-8:strict"}),
-                              capture_output=True, check=False)
+        strict = environment({"PYTHONIOENCODING": "utf-8:strict"})
+        done = subprocess.run([WEFT, "sweep", path, "-o", "table.h5"], cwd=self.folder, env=strict, capture_output=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done)
         with h5py.File(self.folder / "table.h5") as file:
             self.assertEqual(file["manifest"].attrs["study_file"], "lat?.yaml")
-        done = subprocess.run([WEFT, "sweep", path, "--list"], cwd=self.folder, check=False, capture_output=True,
-                              env=environment({"PYTHONIOENCODING": "utf-8:strict"}))
+        done = subprocess.run([WEFT, "sweep", path, "--list"], cwd=self.folder, env=strict, capture_output=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done)
 
     def test_reductions_leave_out_times_that_have_not_come(self):

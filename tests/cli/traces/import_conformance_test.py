@@ -137,12 +137,19 @@ class Conformance(weft_testing.ProgramTest):
         self.assertRegex(done.err, r"^weft: long/npu.0.json:\d+: .*durationMicros: found '9158400000000'; expected a "
                                    r"whole number from 0 to 9158399999999\n$")
 
+    def test_a_name_that_is_not_utf_8(self):
+        words = samples_of("goal").sample(self.folder)
+        name = "lat\udce9.goal"
+        (self.folder / words[0]).rename(self.folder / name)
+        self.run_weft("import", "goal", name, *words[1:], "-o", "experiment.yaml")
+        self.run_weft("run", "experiment.yaml", "-o", "out.h5", "--quiet", extra={})
+
     def test_an_input_is_not_overwritten(self):
         words = samples_of("goal").sample(self.folder)
         done = weft_testing.weft("import", "goal", *words, "-o", words[0], folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
         self.assertEqual((self.folder / words[0]).read_text(), samples_of("goal").text())
-        topology = self.write("topology: {kind: star, hosts: 16, link_rate: 100 Gb/s, link_delay: 1 us}", "machine.yaml")
+        topology = self.write("topology: {kind: star, hosts: 16, link_rate: 100 Gb/s, link_delay: 1 us}", "star.yaml")
         self.assert_kept(topology, "is an input", "import", "goal", *words, "--topology", topology, "-o", topology)
         self.assert_kept(self.pipe(), "not a regular file", "import", "goal", *words, "-o", "pipe")
         (self.folder / "link.yaml").symlink_to("experiment.yaml")
