@@ -97,7 +97,7 @@ std::string to_json(const TopologyReport& report) {
          {"cut_links", partition.cut_links},
          {"balance", partition.balance},
          {"lookahead_ps", partition.lookahead == Time::max() ? Json() : Json(partition.lookahead.ps())}});
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_table(const TopologyReport& report) {

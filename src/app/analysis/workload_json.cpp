@@ -117,7 +117,7 @@ std::string workload_json(const WorkloadSummary& summary) {
   json["operations_by_operator"] = counts_json(summary, ProgramCounts::operator_name);
   json["of_ranks"] = Json::array();
   for (const std::uint32_t rank : summary.ranks) json["of_ranks"].push_back(rank_json(summary, rank));
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft

@@ -235,7 +235,8 @@ std::string summary_json(const Summary& summary) {
     json["collectives"].back()["own_ps"] = ended ? summary.call_times[i].end - summary.call_times[i].last : -1;
   }
   json["collective_groups"] = call_groups_json(summary.call_groups);
-  return json.dump(2);
+  // Names of files need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string summary_table(const Summary& summary) {

@@ -20,13 +20,16 @@ bool begins_with_letter(const std::string& text) {
   return !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
 }
 
+/// Prices and emissions are divided by these.
+bool is_above_zero(const std::string& figure) { return figure == "lifetime" || figure == "availability"; }
+
 /// A number, or {low, mid, high}.
-void check_figure(const Spec& value) {
-  if (!value.is_map()) {
-    static_cast<void>(value.number(0, max));
-    return;
-  }
-  for (const char* estimate : {"low", "mid", "high"}) static_cast<void>(value.at(estimate).number(0, max));
+void check_figure(const Spec& value, const std::string& name) {
+  const auto check = [&name](const Spec& one) {
+    if (one.number(0, max) == 0 && is_above_zero(name)) throw one.error("found 0; expected a number above 0");
+  };
+  if (!value.is_map()) return check(value);
+  for (const char* estimate : {"low", "mid", "high"}) check(value.at(estimate));
   value.finish();
 }
 
@@ -39,7 +42,7 @@ void check_intensity(const Spec& value, const Spec& regions) {
   } else if (value.is_scalar() && begins_with_letter(value.text())) {
     static_cast<void>(value.one_of(keys_of(regions)));
   } else {
-    check_figure(value);
+    check_figure(value, "grid_intensity");
   }
 }
 
@@ -54,7 +57,7 @@ void check_accounting(const Spec& spec) {
   const Spec known = Spec::load((data_directory("workloads") / "accounting" / "figures.yaml").string());
   for (const auto& [name, figure] : known.at("figures").entries()) {
     const auto value = spec.find(name);
-    if (value && name != "grid_intensity") check_figure(*value);
+    if (value && name != "grid_intensity") check_figure(*value, name);
   }
   if (const auto value = spec.find("grid_intensity")) check_intensity(*value, known.at("regions"));
   if (const auto value = spec.find("estimate")) static_cast<void>(value->one_of({"low", "mid", "high"}));
