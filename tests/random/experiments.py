@@ -90,7 +90,7 @@ def simulation(d):
 def accounting(d):
     """Figures by names that are known, and one that is a word or a list; a run does not depend on them."""
     figures = ["pue", "lifetime", "switch_port_price", "accelerator_power", "idle_share", "electricity_price"]
-    result = {name: d.number(0, 100) for name in d.some(figures)}
+    result = {name: d.number(1 if name == "lifetime" else 0, 100) for name in d.some(figures)}
     if d.chance(0.5):
         result["grid_intensity"] = d.pick([d.word(["FR", "US"]), [d.number(0, 900) for _ in range(24)]])
     if d.chance(0.5):

@@ -297,6 +297,8 @@ class Runs(ProgramTest):
             "grid_intensity: [1, 2]": ["24"],
             "accelerator: h100": ["did you mean 'h100-sxm'?"],
             "start_hour: 25": ["25"],
+            "lifetime: 0": ["lifetime", "expected a number above 0"],
+            "availability: {low: 1, mid: 0, high: 1}": ["availability", "expected a number above 0"],
             "cable_lengths: {host: far}": ["'far'"],
         }
         refused = ("lifetime=0", "availability=0", "lifetime={low: 1, mid: 0, high: 2}", "accelerators_per_server=0",
@@ -321,7 +323,12 @@ class Runs(ProgramTest):
             done = weft("account", results, "--set", setting, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn(f"--set {setting}: ", done.err)
-        _, endless = self.simulate({**TRAINING, "accounting": {"lifetime": 0}}, output="endless.h5")
+        _, endless = self.simulate({**TRAINING, "accounting": {"lifetime": 7}}, output="endless.h5")
+        with h5py.File(endless, "r+") as file:  # as earlier versions accepted it
+            text = file["manifest/run/effective_experiment"][()].decode()
+            self.assertIn("lifetime: 7", text)
+            del file["manifest/run/effective_experiment"]
+            file["manifest/run/effective_experiment"] = text.replace("lifetime: 7", "lifetime: 0")
         for command in ("account", "report"):
             done = weft(command, endless, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
