@@ -289,7 +289,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
 // When its retransmission timer expires; never while nothing is in flight.
 Time RdmaNic::deadline_of(const Connection& connection) const {
   const Time deadline = connection.sender.deadline(q_.state.rules);
-  return deadline == never ? never : deadline + connection.timers_longer_by;
+  return deadline == never ? never : deadline + Time::from_ns(connection.timers_longer_ns);
 }
 
 // Makes sure that the retransmission timer is checked.
@@ -448,7 +448,8 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   if (!connection.control) {
     const FlowPath flow = flow_path(connection.port, path);
     connection.control = net_.parameters.congestion_control->make(flow);
-    connection.timers_longer_by = q_.state.rules.longer_by(flow.base_rtt);
+    const std::int64_t longer = (q_.state.rules.longer_by(flow.base_rtt).ps() + 999) / 1000;
+    connection.timers_longer_ns = static_cast<std::uint32_t>(std::min<std::int64_t>(longer, UINT32_MAX));
     connection.allowance = connection.control->start(now);
     q_.samples.open(node, connection, now);
   }
