@@ -68,7 +68,7 @@ def longest_job(file):
     jobs = file["jobs"]
     time, background = jobs["time"][:], jobs["background"][:]
     row = int(numpy.where(background == 0, time, -1).argmax())
-    done = not numpy.isnan(jobs["step_time"][row])
+    done = jobs["step_time"][row] >= 0
     return max(1, int(jobs["steps"][row])) if done else None, int(time[row])
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The content of the page for one run."""
 
-import math
-
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
 from report_page.costs import costs_of
@@ -34,7 +32,7 @@ def summary(facts):
     rows = [("Simulated time", time_text(run.end), "simulated_time", run.end)]
     if run.has("jobs", "steps", "step_time") and run.rows("jobs"):
         for name, steps, step in zip(facts.jobs.names, *run.columns("jobs", "steps", "step_time")):
-            if steps and not math.isnan(step):  # the run may have ended before the job
+            if steps and step >= 0:  # the run may have ended before the job
                 rows.append((f"Step of {name}", f"{time_text(step)}, {int(steps)} of them", "step_time", float(step)))
     rows.append(("Fidelity", str(run.attribute("manifest/model", "fidelity", "?")), "fidelity", ""))
     if facts.messages.rows:

@@ -173,6 +173,6 @@ def reduced(file, how, column):
         return {"value": None, "unit": "1"}
     unit, values = data.attrs.get("unit", "1"), data[:]
     unit = unit.decode() if isinstance(unit, bytes) else str(unit)
-    if unit == "ps" and values.dtype.kind == "i":
+    if unit == "ps":
         values = values[values != -1]
     return {"value": float(reduce_with(how)(values)) if len(values) else None, "unit": unit}

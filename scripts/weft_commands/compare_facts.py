@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The facts of one run for a comparison: sums that do not grow with their tables."""
 
-import math
 import re
 from functools import cached_property, lru_cache
 
@@ -43,7 +42,7 @@ class Facts:
         found = {}
         for row in zip(*(values.tolist() for values in table.values())):
             job = dict(zip(table, row))
-            if math.isnan(job["step_time"]):  # the run ended before the job
+            if job["step_time"] < 0:  # the run ended before the job
                 job["step_time"] = None
             name = job["name"] or f"job {job['job']}"
             found[f"{name} ({job['job']})" if name in found else name] = job

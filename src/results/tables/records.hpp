@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
 
 #include "support/basics/time_parts.hpp"
@@ -263,9 +262,9 @@ struct JobRecord {
   TimeParts parts;             ///< of time() of all its ranks; all -1 if that sum does not fit
 
   std::int64_t time() const { return end - start; }
-  /// Not a number unless the job is complete: nobody counts the steps until then.
+  /// -1 unless the job is complete: nobody counts the steps until then.
   double step_time() const {
-    if (!complete) return std::numeric_limits<double>::quiet_NaN();
+    if (!complete) return -1;
     return static_cast<double>(time()) / static_cast<double>(steps);
   }
   double mean(std::int64_t of_all_ranks) const { return static_cast<double>(of_all_ranks) / ranks; }
