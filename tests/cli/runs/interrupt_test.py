@@ -234,8 +234,9 @@ class Anywhere(InterruptTest):
         self.check_run(self.experiment({**RING, "size": "1048576 TiB"}))
 
     def test_series_that_take_longer_to_write(self):
-        """In a second of link delay a queue that stands still has two million intervals: rows of all ports in one epoch."""
-        slow = {"topology": {"kind": "fat_tree", "k": 4, "link_rate": "1.7 GB/s", "link_delay": "1 s"}, "network": {"congestion_control": "dcqcn"},
+        """In a second of link delay a queue that stands still has two million intervals: rows of all ports in one epoch.
+        Queues stand because timers are far shorter than a round trip."""
+        slow = {"topology": {"kind": "fat_tree", "k": 4, "link_rate": "1.7 GB/s", "link_delay": "1 s"}, "network": {"congestion_control": "dcqcn", "go_back_n": {"timeout": "320 us", "timeout_low": "100 us"}},
                 "workload": {"kind": "traffic", "pattern": "permutation", "size": "297 KiB", "ranks": 16, "shift": 8},
                 "output": {"sampling": "503 ns"}}
         path = self.write(slow, "slow.yaml")
