@@ -76,19 +76,13 @@ class Predictions(PlanTest):
         two = self.plan(path, "--processes", "1", "--set", "workload.iterations=2")
         self.assertEqual(two["counted_work"], 2 * one["counted_work"])
 
-    def test_the_ideal_network_counts_messages(self):
-        plan = self.plan(self.write({"topology": FAT_TREE, "network": {**NETWORK, "fidelity": "ideal"},
-                                     "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}}),
-                         seconds="60")
-        self.assertEqual(plan["unit"], "messages")
-        self.assertEqual(plan["calibrated"], plan["counted_work"])
-
-    def test_loggp_counts_messages(self):
-        plan = self.plan(self.write({"topology": FAT_TREE, "network": {**NETWORK, "fidelity": "loggp"},
-                                     "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}}),
-                         seconds="60")
-        self.assertEqual(plan["unit"], "messages")
-        self.assertEqual(plan["calibrated"], plan["counted_work"])
+    def test_networks_without_packets_count_messages(self):
+        for fidelity in ("ideal", "loggp"):
+            plan = self.plan(self.write({"topology": FAT_TREE, "network": {**NETWORK, "fidelity": fidelity},
+                                         "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}}),
+                             seconds="60")
+            self.assertEqual(plan["unit"], "messages")
+            self.assertEqual(plan["calibrated"], plan["counted_work"])
 
     def test_a_run_that_is_cut_short(self):
         workload = {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}
