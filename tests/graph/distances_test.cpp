@@ -53,6 +53,7 @@ TEST(HostDistances, EqualNaiveCounting) {
     EXPECT_EQ(found.histogram, histogram);
     EXPECT_EQ(found.sources, graph.host_count());
     EXPECT_EQ(found.diameter, histogram.empty() ? 0 : histogram.rbegin()->first);
+    EXPECT_EQ(estimate_diameter(graph), found.diameter);
     EXPECT_NEAR(found.mean, pairs > 0 ? sum / pairs : 0, 1e-12);
     EXPECT_EQ(found.fewest_paths, fewest);
     EXPECT_EQ(found.max_paths, max);

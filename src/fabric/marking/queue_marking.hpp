@@ -20,7 +20,7 @@ struct MarkedPort {
   Bandwidth rate;
   EcnMarking usual;         ///< what the congestion control recommends for that rate
   Bytes largest_frame;      ///< of the network
-  Time longest_round_trip;  ///< an upper bound, without queues
+  Time longest_round_trip;  ///< of hosts that are farthest apart, over the slowest links, without queues
   std::uint64_t draws = 0;  ///< random bits of the port, other ones in each run: MarkingDraw
 };
 

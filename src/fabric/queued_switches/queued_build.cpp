@@ -10,6 +10,7 @@
 #include "fabric/parameters/link_flow_control.hpp"
 #include "fabric/queued/queued_model.hpp"
 #include "fabric/scheduling/headers_first.hpp"
+#include "graph/machine/distances.hpp"
 #include "support/basics/contract.hpp"
 #include "support/basics/error.hpp"
 #include "units/text.hpp"
@@ -302,20 +303,18 @@ Bytes QueuedBuild::input_buffer(PortId port) const {
   return std::min(bytes, Bytes(std::int64_t{1} << 30));  // counted modulo 2^32
 }
 
-/// An upper bound that needs no search: twice as many of the slowest links as the machine has tiers.
+/// Of hosts that are farthest apart, over the slowest links, without queues.
 Time QueuedBuild::longest_round_trip() const {
   const ClusterGraph& graph = net_.topology.graph;
   if (longest_round_trip_ > Time()) return longest_round_trip_;
   Time slowest;
-  std::uint8_t tiers = 1;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     slowest = std::max(
         slowest, link.delay + serialization_time(net_.parameters.mtu + net_.parameters.data_overhead(), link.rate) +
                      link.delay + serialization_time(net_.parameters.control_wire(), link.rate));
   }
-  for (std::uint32_t n = 0; n < graph.node_count(); ++n) tiers = std::max(tiers, graph.node(NodeId(n)).tier);
-  longest_round_trip_ = (slowest + 2 * net_.parameters.switch_latency) * (2 * tiers);
+  longest_round_trip_ = (slowest + 2 * net_.parameters.switch_latency) * std::max(estimate_diameter(graph), 1U);
   return longest_round_trip_;
 }
 

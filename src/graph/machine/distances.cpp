@@ -45,12 +45,11 @@ class Searcher {
 
   void add_pairs_from(std::uint32_t source, HostDistances& result) {
     search(source);
-    const bool from_leaf = !graph_.is_host(NodeId(source));
     const std::uint64_t sources = hosts_at(source);
     for (const std::uint32_t node : order_) {
       const std::uint64_t targets = hosts_at(node) - (node == source ? 1 : 0);
       if (hosts_at(node) == 0 || targets == 0) continue;
-      const std::uint32_t distance = hops_[node] + (from_leaf ? 1 : 0) + (graph_.is_host(NodeId(node)) ? 0 : 1);
+      const std::uint32_t distance = links_between(source, node);
       const std::uint64_t pairs = sources * targets;
       result.histogram[distance] += pairs;
       result.mean_paths += static_cast<double>(pairs) * paths_[node];
@@ -60,7 +59,28 @@ class Searcher {
     result.sources += sources;
   }
 
+  struct Farthest {
+    std::uint32_t node = 0;
+    std::uint32_t links = 0;
+  };
+  /// Of the other hosts; the first found, if several are equally far.
+  Farthest farthest_from(std::uint32_t source) {
+    search(source);
+    Farthest result{source, 0};
+    for (const std::uint32_t node : order_) {
+      if (hosts_at(node) <= (node == source ? 1U : 0U)) continue;
+      const std::uint32_t links = links_between(source, node);
+      if (links > result.links) result = {node, links};
+    }
+    return result;
+  }
+
  private:
+  /// Of hosts at two nodes, after a search from the first.
+  std::uint32_t links_between(std::uint32_t source, std::uint32_t node) const {
+    const auto to_host = [this](std::uint32_t at) { return graph_.is_host(NodeId(at)) ? 0U : 1U; };
+    return hops_[node] + to_host(source) + to_host(node);
+  }
   void search(std::uint32_t source) {
     std::fill(hops_.begin(), hops_.end(), unseen);
     order_.clear();
@@ -91,6 +111,19 @@ class Searcher {
 };
 
 }  // namespace
+
+std::uint32_t estimate_diameter(const ClusterGraph& graph) {
+  Searcher searcher(graph);
+  std::uint32_t start = 0;
+  while (start < graph.node_count() && searcher.hosts_at(start) == 0) ++start;
+  if (start == graph.node_count()) return 0;
+  Searcher::Farthest found = searcher.farthest_from(start);
+  for (;;) {
+    const Searcher::Farthest next = searcher.farthest_from(found.node);
+    if (next.links <= found.links) return found.links;
+    found = next;
+  }
+}
 
 HostDistances measure_distances(const ClusterGraph& graph, std::uint64_t max_steps) {
   Searcher searcher(graph);
