@@ -8,6 +8,7 @@
 // is on the destination's rail, and from there, aggregated, to the destination (NCCL's PXN: src/transport/net.cc,
 // NCCL_P2P_PXN_LEVEL). Time without chunks, g members of N servers: 2 (g-1)/g S / B_inside + 2 (N-1)/N (S/g) / B_rail.
 #include <algorithm>
+#include <vector>
 
 #include "collectives/steps/kinds.hpp"
 #include "collectives/steps/torus_phases.hpp"
@@ -73,31 +74,61 @@ struct Relay {
     for (std::uint32_t l = 0; l < server; ++l) bytes += input(member(of_server, l), to).bytes;
     return bytes;
   }
-  /// Scratch: first bytes that this member relays, from each member of its server, then two areas for packed messages.
-  std::int64_t relayed(std::uint32_t from_local, std::uint32_t to_server) const {
-    std::int64_t at = 0;
-    for (std::uint32_t l = 0; l < from_local; ++l) at += to_rail(member(self_server(), l), self_local());
-    for (std::uint32_t s = 0; s < to_server; ++s)
-      at += input(member(self_server(), from_local), member(s, self_local())).bytes;
-    return at;
-  }
-  std::int64_t packing() const { return relayed(server, 0); }
-  std::int64_t unpacking() const {
+};
+
+/// Scratch: first bytes that this member relays, from each member of its server in turn and for each server in turn,
+/// then two areas for packed messages. All places are found in one pass over the blocks.
+class RelayPlaces {
+ public:
+  explicit RelayPlaces(const Relay& relay) : relay_(relay), next_(relay.server), server_(relay.self_server()) {
+    for (std::uint32_t l = 0; l <= relay.server; ++l) {
+      first_.push_back(packing_);
+      if (l < relay.server) packing_ += relay.to_rail(relay.member(server_, l), relay.self_local());
+    }
     std::int64_t max = 0;
-    for (std::uint32_t l = 0; l < server; ++l) max = std::max(max, to_rail(index, l));
-    for (std::uint32_t s = 0; s < servers; ++s)
-      max = std::max(max, from_server(self_server(), member(s, self_local())));
-    return packing() + max;
+    for (std::uint32_t l = 0; l < relay.server; ++l) max = std::max(max, relay.to_rail(relay.index, l));
+    for (std::uint32_t s = 0; s < relay.servers; ++s)
+      max = std::max(max, relay.from_server(server_, relay.member(s, relay.self_local())));
+    unpacking_ = packing_ + max;
+    for (std::uint32_t l = 0; l < relay.server; ++l) {
+      next_[l] = first_[l];
+      for (std::uint32_t s = 0; s < server_; ++s) next_[l] += bytes(l, s);
+    }
   }
+  std::int64_t first_of(std::uint32_t from_local) const { return first_[from_local]; }
+  std::int64_t packing() const { return packing_; }
+  std::int64_t unpacking() const { return unpacking_; }
+  /// Of the block from a member of this server to the server whose turn it is.
+  Piece block_of(std::uint32_t from_local) const { return {next_[from_local], bytes(from_local, server_)}; }
+  /// Turns begin with the own server.
+  void next_server() {
+    const bool wraps = server_ + 1 == relay_.servers;
+    for (std::uint32_t l = 0; l < relay_.server; ++l) next_[l] = wraps ? first_[l] : next_[l] + bytes(l, server_);
+    server_ = wraps ? 0 : server_ + 1;
+  }
+
+ private:
+  std::int64_t bytes(std::uint32_t from_local, std::uint32_t to_server) const {
+    return relay_.input(relay_.member(relay_.self_server(), from_local), relay_.member(to_server, relay_.self_local()))
+        .bytes;
+  }
+
+  const Relay& relay_;
+  std::vector<std::int64_t> first_;  ///< by member of the server
+  std::vector<std::int64_t> next_;   ///< by member, for the server whose turn it is
+  std::uint32_t server_;
+  std::int64_t packing_ = 0;
+  std::int64_t unpacking_ = 0;
 };
 
 StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
+  RelayPlaces places(relay);
   Step copy;
   // Inside the server: one message to each member, with the data for its rail.
   for (std::uint32_t round = 0; round < relay.server; ++round) {
     const std::uint32_t to = (relay.self_local() + round) % relay.server;
     const std::uint32_t from = (relay.self_local() + relay.server - round) % relay.server;
-    std::int64_t at = round == 0 ? relay.relayed(to, 0) : relay.packing();
+    std::int64_t at = round == 0 ? places.first_of(to) : places.packing();
     for (std::uint32_t s = 0; s < relay.servers; ++s) {
       const Piece piece = relay.input(relay.index, relay.member(s, to));
       copy = local_copy(Buffer::input, piece.offset, Buffer::scratch, at, piece.bytes);
@@ -107,30 +138,30 @@ StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
     if (round == 0) continue;
     Exchange exchange(sizes);
     exchange.send(relay.member(relay.self_server(), to), Buffer::scratch,
-                  one_piece({relay.packing(), relay.to_rail(relay.index, to)}));
+                  one_piece({places.packing(), relay.to_rail(relay.index, to)}));
     const std::uint32_t peer = relay.member(relay.self_server(), from);
     exchange.receive(peer, Buffer::scratch,
-                     one_piece({relay.relayed(from, 0), relay.to_rail(peer, relay.self_local())}));
+                     one_piece({places.first_of(from), relay.to_rail(peer, relay.self_local())}));
     for (Step step; exchange.next(step);) co_yield step;
   }
   // Along the rail: the blocks of all members of this server for the same place in another one.
-  for (std::uint32_t round = 0; round < relay.servers; ++round) {
+  for (std::uint32_t round = 0; round < relay.servers; ++round, places.next_server()) {
     const std::uint32_t to = (relay.self_server() + round) % relay.servers;
     const std::uint32_t from = (relay.self_server() + relay.servers - round) % relay.servers;
     const std::uint32_t receiver = relay.member(to, relay.self_local());
-    std::int64_t at = relay.packing();
+    std::int64_t at = places.packing();
     for (std::uint32_t l = 0; l < relay.server; ++l) {
-      const std::int64_t bytes = relay.input(relay.member(relay.self_server(), l), receiver).bytes;
-      copy = local_copy(Buffer::scratch, relay.relayed(l, to), Buffer::scratch, at, bytes);
-      if (bytes > 0) co_yield copy;
-      at += bytes;
+      const Piece block = places.block_of(l);
+      copy = local_copy(Buffer::scratch, block.offset, Buffer::scratch, at, block.bytes);
+      if (block.bytes > 0) co_yield copy;
+      at += block.bytes;
     }
-    at = relay.packing();
+    at = places.packing();
     if (round > 0) {
-      at = relay.unpacking();
+      at = places.unpacking();
       Exchange exchange(sizes);
       exchange.send(receiver, Buffer::scratch,
-                    one_piece({relay.packing(), relay.from_server(relay.self_server(), receiver)}));
+                    one_piece({places.packing(), relay.from_server(relay.self_server(), receiver)}));
       exchange.receive(relay.member(from, relay.self_local()), Buffer::scratch,
                        one_piece({at, relay.from_server(from, relay.index)}));
       for (Step step; exchange.next(step);) co_yield step;
