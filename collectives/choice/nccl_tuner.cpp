@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // NCCL's tuner model as the selection `nccl`: that of 2.30, and where earlier releases differ, theirs (tags v2.20.3-1,
-// v2.21.5-1 and v2.22.3-1). Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel, ncclTopoGetAlgoTime),
-// choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
+// v2.21.5-1, v2.22.3-1, v2.25.1-1 and v2.27.3-1). Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel,
+// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
 // machines whose switches reduce NVLS (one server) and NVLSTree (several); CollNet is taken by name only.
 #include "collectives/choice/nccl_tuner.hpp"
 
@@ -31,7 +31,7 @@ constexpr double pci_latency[5][3] = {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 4
 constexpr double net_latency[5][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}, {0, 0, 18}, {0, 0, 20.9}};
 // By GPU, and by 1, 2, or more servers.
 constexpr double ll_bandwidth[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
-constexpr double ring_ll128[4] = {20, 20, 36.7, 40};
+constexpr double ring_ll128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {40, 40, 40}};
 constexpr double tree_ll128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
 constexpr double tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
 constexpr double nvls_tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}};
@@ -44,11 +44,13 @@ constexpr double tree_correction[3][24] = {
 // The values of earlier releases.
 constexpr double early_hopper_ll[3] = {87.7, 22.5, 19};  // llMaxBws, until 2.21 told Hopper apart from Ampere
 constexpr double early_nvls_us = 23;                     // hwLat, until 2.21 made it 25
-constexpr double early_nvls_share = 5.0 / 6.0;           // of its bandwidth, up to 2.22
+constexpr double early_nvls_share = 5.0 / 6.0;           // of an all-reduce's bandwidth, up to 2.27
 constexpr double early_tree_step_us = 28;                // hwLat of Simple, from 2.19 to 2.22
-constexpr double early_nvls_tree_network_us = 14;        // hwLat, up to 2.22
+constexpr double early_nvls_tree_network_us = 14;        // hwLat, up to 2.27
+constexpr double early_blackwell_speedup = 2;            // over Hopper, of all bandwidths per channel, up to 2.27
 bool up_to_2_20(const NcclMachine& m) { return m.version == NcclVersion::v2_18; }
 bool up_to_2_22(const NcclMachine& m) { return m.version <= NcclVersion::v2_21; }
+bool up_to_2_27(const NcclMachine& m) { return m.version <= NcclVersion::v2_27; }
 
 std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
 
@@ -71,7 +73,7 @@ Speeds speeds_of(const NcclMachine& m, A algorithm) {
 /// GB/s that LL gets at most: in one server by GPU, else by CPU.
 double max_of_ll(const NcclMachine& m) {
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
-  if (m.servers > 1) return ll_bandwidth[m.amd_cpu ? 1 : 0][size];
+  if (m.servers > 1) return ll_bandwidth[m.cpu == NcclMachine::Cpu::amd ? 1 : 0][size];
   const bool early = up_to_2_20(m) && m.gpu == NcclMachine::Gpu::hopper;
   return early ? early_hopper_ll[size] : ll_bandwidth[static_cast<std::size_t>(m.gpu)][size];
 }
@@ -84,37 +86,52 @@ double share_of_ll(const NcclMachine& m, CollectiveKind kind) {
 
 double share_of_ll128(const NcclMachine& m) { return up_to_2_22(m) && m.ranks_per_server == 1 ? 0.7 : 0.92; }
 
+/// Of a channel, up to 2.27. In one server all heads go on as fast as inside.
+double early_nvls_bandwidth(const NcclMachine& m, bool all_reduce, A algorithm, const Speeds& speeds) {
+  const double between = m.servers == 1 ? speeds.intra : speeds.inter;
+  if (!all_reduce && !up_to_2_22(m)) {
+    const double local = m.ranks_per_server;
+    return std::min(speeds.intra * (local - 1) / local, 0.9 * between);
+  }
+  const double shared = algorithm == A::nvls_tree && m.servers > 2 ? between / 2 : between;
+  return std::min(speeds.intra, shared) * early_nvls_share;
+}
+
+/// GB/s that a channel gets at most, by a table of 2.30.
+double max_per_channel(const NcclMachine& m, const double (&table)[4][3]) {
+  const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
+  const auto gpu = static_cast<std::size_t>(m.gpu);
+  if (m.gpu != NcclMachine::Gpu::blackwell || !up_to_2_27(m)) return table[gpu][size];
+  return early_blackwell_speedup * table[gpu - 1][size];
+}
+
 double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const auto gpu = static_cast<std::size_t>(m.gpu);
-  const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
   const double ll_max = max_of_ll(m);
   const double n = m.ranks();
   const Speeds speeds = speeds_of(m, algorithm);
   double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
   const bool all_reduce = kind == CollectiveKind::all_reduce;
   const double channels = speeds.channels;
-  if (of_nvls(algorithm) && up_to_2_22(m)) {
-    const double between = algorithm == A::nvls_tree && m.servers > 2 ? speeds.inter / 2 : speeds.inter;
-    return channels * (m.servers == 1 ? speeds.intra : std::min(speeds.intra, between)) * early_nvls_share;
-  }
+  if (of_nvls(algorithm) && up_to_2_27(m)) return channels * early_nvls_bandwidth(m, all_reduce, algorithm, speeds);
   if (of_nvls(algorithm)) {
     const double inside = speeds.intra * nvls_efficiency[gpu] * (channels - 1) / channels;
     double each = inside * (all_reduce ? 2 : (m.ranks_per_server - 1.0) / m.ranks_per_server);
     if (algorithm == A::nvls_tree)
-      each = std::min({each, speeds.inter * (m.servers <= 2 ? 2 : 1), nvls_tree_bandwidth[gpu][size]});
+      each = std::min({each, speeds.inter * (m.servers <= 2 ? 2 : 1), max_per_channel(m, nvls_tree_bandwidth)});
     return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
   }
   if (algorithm == A::ring) {
     if (protocol == Protocol::ll) bus = std::min(ll_max, share_of_ll(m, kind) * bus);
-    if (protocol == Protocol::ll128) bus = std::min(share_of_ll128(m) * bus, channels * ring_ll128[gpu]);
+    if (protocol == Protocol::ll128) bus = std::min(share_of_ll128(m) * bus, channels * max_per_channel(m, ring_ll128));
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
     return bus * n / (all_reduce ? 2 * (n - 1) : blocks ? n - 1 : n);
   }
   if (algorithm == A::tree) {
-    bus = std::min(0.92 * bus, channels * tree_bandwidth[gpu][size]);
+    bus = std::min(0.92 * bus, channels * max_per_channel(m, tree_bandwidth));
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max);
     if (protocol == Protocol::ll128)
-      bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * tree_ll128[gpu][size]);
+      bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * max_per_channel(m, tree_ll128));
     return bus * (m.tree_is_simple ? 0.85 : 1) * 0.5;
   }
   return bus * 0.75;
@@ -139,7 +156,7 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (up_to_2_20(m) && of_nvls(algorithm)) intra = early_nvls_us;
   double inter = net_latency[m.ranks_per_server == 1 && !up_to_2_22(m) ? of(A::tree) : a][p];
   if (m.version == NcclVersion::v2_21 && simple_tree) inter = early_tree_step_us;
-  if (up_to_2_22(m) && algorithm == A::nvls_tree) inter = early_nvls_tree_network_us;
+  if (up_to_2_27(m) && algorithm == A::nvls_tree) inter = early_nvls_tree_network_us;
   inter += m.net_latency_us;
   if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
   double latency = simple_tree && up_to_2_22(m) ? 0 : base_latency[a][p];
@@ -151,9 +168,16 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return latency + chain_latency(m, protocol);
   const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double between = m.servers == 1 ? 0 : times * (m.servers - (times == 2 && up_to_2_22(m) ? 0 : 1));
-  double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;
+  double overhead = m.servers == 1 ? 0 : m.cpu == NcclMachine::Cpu::amd ? 2 : 1;
   if (protocol == Protocol::simple) overhead *= 3;
   return latency + (times * (n - 1) - between) * std::max(intra, overhead) + between * inter;
+}
+
+/// How many of `tree_correction` there are for an algorithm. Of NVLSTree since 2.28, on Blackwell beside x86.
+std::size_t places_of_correction(const NcclMachine& m, A algorithm) {
+  if (algorithm == A::tree) return 23;
+  const bool nvls_tree_too = !up_to_2_27(m) && m.gpu == NcclMachine::Gpu::blackwell && m.cpu != NcclMachine::Cpu::arm;
+  return algorithm == A::nvls_tree && nvls_tree_too ? 24 : 0;
 }
 
 }  // namespace
@@ -163,9 +187,10 @@ NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, Nccl
   NcclEstimate estimate{latency_of(machine, kind, algorithm, protocol),
                         bandwidth_of(machine, kind, algorithm, protocol)};
   const std::int64_t lines = bytes >> 6;
-  if (algorithm == NcclAlgorithm::tree && kind == CollectiveKind::all_reduce && lines > 0) {
+  if (const std::size_t places = places_of_correction(machine, algorithm);
+      places > 0 && kind == CollectiveKind::all_reduce && lines > 0) {
     const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(lines)) - 1);
-    if (place < 23) estimate.bandwidth *= tree_correction[of(protocol)][place];
+    if (place < places) estimate.bandwidth *= tree_correction[of(protocol)][place];
   }
   if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple && machine.servers > 1 &&
       kind == CollectiveKind::all_reduce && bytes / (std::int64_t{machine.channels} * machine.ranks()) >= 64)
@@ -211,7 +236,7 @@ class NcclTuner : public CollectiveSelector {
     NcclMachine machine;
     machine.version = call.tuning.nccl_version;
     machine.gpu = static_cast<NcclMachine::Gpu>(speeds.generation);
-    machine.amd_cpu = speeds.amd_cpu;
+    machine.cpu = static_cast<NcclMachine::Cpu>(speeds.cpu);
     machine.nics_behind_cpu = speeds.nics_behind_cpu;
     machine.servers = graph.servers();
     machine.ranks_per_server = std::max(1U, graph.size() / graph.servers());

@@ -14,7 +14,7 @@ enum class NcclAlgorithm { tree, ring, pat, nvls, nvls_tree };
 struct NcclMachine {
   enum class Gpu { volta, ampere, hopper, blackwell } gpu = Gpu::hopper;
   NcclVersion version = NcclVersion::v2_30;
-  bool amd_cpu = false;
+  enum class Cpu { intel, amd, arm } cpu = Cpu::intel;
   std::uint32_t servers = 1;
   std::uint32_t ranks_per_server = 8;
   std::uint32_t channels = 16;  ///< that the search for rings and trees has found

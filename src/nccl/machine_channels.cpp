@@ -355,6 +355,7 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   const ServerGraphs& first = kinds.front()->graphs;
   ChannelSpeeds speeds;
   speeds.generation = static_cast<ChannelSpeeds::Generation>(shape_->design.architecture);
+  speeds.cpu = static_cast<ChannelSpeeds::Cpu>(shape_->design.cpu);
   speeds.kernel = shape_->design.collective_kernel;
   speeds.transport = shape_->design.collective_transport;
   speeds.gpudirect = shape_->design.gpudirect;

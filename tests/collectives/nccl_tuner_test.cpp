@@ -50,6 +50,90 @@ TEST(NcclTuner, SwitchesThatReduce) {
   EXPECT_NEAR(two.bandwidth, 16 * (20 * 0.85 * 15 / 16 * 2) * 16 / 30.0, 1e-9);
 }
 
+// src/graph/tuning.cc of v2.27.3-1: 5/6 of an all-reduce's bandwidth, which between more than two servers is half of
+// the network's; of an all-gather (P - 1)/P inside, at most 0.9 (P = 16). NVLSTree's message 14 us.
+TEST(NcclTuner, ReleasesThatCountSwitchesBySixths) {
+  NcclMachine machine;
+  for (const NcclVersion version : {NcclVersion::v2_23, NcclVersion::v2_27}) {
+    machine.version = version;
+    machine.servers = 1;
+    machine.ranks_per_server = 8;
+    const auto estimate = [&](CollectiveKind kind, A a) {
+      return nccl_estimate(machine, kind, a, Protocol::simple, 1);
+    };
+    EXPECT_NEAR(estimate(all_reduce, A::nvls).bandwidth, 320 * 5 / 6.0, 1e-9);
+    EXPECT_DOUBLE_EQ(estimate(all_reduce, A::nvls).latency_us, 25);
+    EXPECT_NEAR(estimate(CollectiveKind::all_gather, A::nvls).bandwidth, 320 * 7 / 8.0, 1e-9);
+    machine.ranks_per_server = 16;
+    EXPECT_NEAR(estimate(CollectiveKind::reduce_scatter, A::nvls).bandwidth, 320 * 0.9, 1e-9);
+    machine.servers = 2;
+    EXPECT_NEAR(estimate(all_reduce, A::nvls_tree).bandwidth, 320 * 5 / 6.0, 1e-9);
+    EXPECT_DOUBLE_EQ(estimate(all_reduce, A::nvls_tree).latency_us, 25 + 2 * 14);
+    machine.servers = 4;
+    EXPECT_NEAR(estimate(all_reduce, A::nvls_tree).bandwidth, 160 * 5 / 6.0, 1e-9);
+    EXPECT_DOUBLE_EQ(estimate(all_reduce, A::nvls_tree).latency_us, 25 + 4 * 14);
+  }
+}
+
+// Up to v2.27.3-1 all limits of a channel on Blackwell are twice Hopper's; the later ones were measured.
+TEST(NcclTuner, ReleasesThatDoubleHopperForBlackwell) {
+  NcclMachine machine;
+  machine.gpu = NcclMachine::Gpu::blackwell;
+  machine.intra_gbps = 1000;
+  machine.inter_gbps = 1000;
+  machine.servers = 4;
+  const auto limit = [&](A a, Protocol p) {
+    return nccl_estimate(machine, all_reduce, a, p, std::int64_t{1} << 40).bandwidth / machine.channels;
+  };
+  const double of_rings = 32 / 62.0;
+  const double of_trees = 0.5;
+  EXPECT_NEAR(limit(A::ring, Protocol::ll128), 40 * of_rings, 1e-9);
+  EXPECT_NEAR(limit(A::tree, Protocol::ll128), 20 * of_trees, 1e-9);
+  EXPECT_NEAR(limit(A::tree, Protocol::simple), 24 * of_trees, 1e-9);
+  machine.version = NcclVersion::v2_27;
+  EXPECT_NEAR(limit(A::ring, Protocol::ll128), 2 * 36.7 * of_rings, 1e-9);
+  EXPECT_NEAR(limit(A::tree, Protocol::ll128), 2 * 29 * of_trees, 1e-9);
+  EXPECT_NEAR(limit(A::tree, Protocol::simple), 2 * 36 * of_trees, 1e-9);
+}
+
+// src/tuning/nvls.cc: the tree's factors for NVLSTree too, but only on Blackwell with x86, and one place further: 0.5
+// at 256 KiB, 0.9 at 512 MiB.
+TEST(NcclTuner, TheTreesCorrectionsForNvlsTree) {
+  NcclMachine machine;
+  machine.servers = 2;
+  const auto factor = [&](A a, std::int64_t bytes) {
+    const auto bandwidth = [&](std::int64_t b) {
+      return nccl_estimate(machine, all_reduce, a, Protocol::simple, b).bandwidth;
+    };
+    return bandwidth(bytes) / bandwidth(std::int64_t{1} << 40);
+  };
+  EXPECT_DOUBLE_EQ(factor(A::nvls_tree, 256 << 10), 1);
+  machine.gpu = NcclMachine::Gpu::blackwell;
+  EXPECT_DOUBLE_EQ(factor(A::nvls_tree, 256 << 10), 0.5);
+  EXPECT_DOUBLE_EQ(factor(A::nvls_tree, 512 << 20), 0.9);
+  EXPECT_DOUBLE_EQ(factor(A::tree, 512 << 20), 1);
+  machine.cpu = NcclMachine::Cpu::arm;
+  EXPECT_DOUBLE_EQ(factor(A::nvls_tree, 256 << 10), 1);
+  machine.cpu = NcclMachine::Cpu::intel;
+  machine.version = NcclVersion::v2_27;
+  EXPECT_DOUBLE_EQ(factor(A::nvls_tree, 256 << 10), 1);
+}
+
+// Between servers LL is limited, and steps inside them are, by the host's processor: llMaxBws, getNetOverhead.
+TEST(NcclTuner, ProcessorsOfHosts) {
+  NcclMachine machine;
+  machine.servers = 2;
+  const auto ll = [&] { return nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1); };
+  for (const auto cpu : {NcclMachine::Cpu::intel, NcclMachine::Cpu::arm}) {
+    machine.cpu = cpu;
+    EXPECT_NEAR(ll().bandwidth, 39 * 16 / 30.0, 1e-9);
+    EXPECT_DOUBLE_EQ(ll().latency_us, 6.6 + 28 * 1.0 + 2 * 2.7);
+  }
+  machine.cpu = NcclMachine::Cpu::amd;
+  EXPECT_NEAR(ll().bandwidth, 22.5 * 16 / 30, 1e-9);
+  EXPECT_DOUBLE_EQ(ll().latency_us, 6.6 + 28 * 2.0 + 2 * 2.7);
+}
+
 // 2 x 7 hops of 28 us in releases 2.19 to 2.22, of 4 us before and after; up to 2.22 nothing beside them.
 TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
   NcclMachine machine;

@@ -220,7 +220,7 @@ TEST_F(Readers, FilesThatAreNotThere) {
 std::string nccl_file() {
   std::string text = "<system version=\"1\">\n";
   for (int cpu = 0; cpu < 2; ++cpu) {
-    text += fmt::format("<cpu numaid=\"{}\">\n", cpu) +
+    text += fmt::format("<cpu numaid=\"{}\" arch=\"x86_64\" vendor=\"AuthenticAMD\">\n", cpu) +
             "<pci busid=\"s\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">\n";
     for (int gpu = 2 * cpu; gpu < 2 * cpu + 2; ++gpu)
       text += fmt::format(
@@ -235,13 +235,28 @@ std::string nccl_file() {
   return text + "</system>\n";
 }
 
+std::string four_servers(const std::string& path, const std::string& more = "") {
+  return fmt::format(
+      "{{kind: star, hosts: 4, link_rate: 200 Gb/s, link_delay: 1 us, server: {{nccl_topology: {}, "
+      "nvlink_delay: 100 ns, pcie_delay: 200 ns, smp_rate: 256 Gb/s, smp_delay: 300 ns{}}}}}",
+      path, more);
+}
+
+TEST_F(Readers, ProcessorsOfNccl) {
+  const auto cpu = [&](const std::string& attributes, const std::string& more = "") {
+    std::string text = nccl_file();
+    const std::string amd = "arch=\"x86_64\" vendor=\"AuthenticAMD\"";
+    text.replace(text.find(amd), amd.size(), attributes);  // of the first one
+    return shape_of<ServerShape>(machine(four_servers(write("node.xml", text), more)))->design.cpu;
+  };
+  EXPECT_EQ(cpu("arch=\"x86_64\" vendor=\"AuthenticAMD\""), HostCpu::amd);
+  EXPECT_EQ(cpu("arch=\"x86_64\" vendor=\"GenuineIntel\""), HostCpu::intel);
+  EXPECT_EQ(cpu("arch=\"arm64\""), HostCpu::arm);
+  EXPECT_EQ(cpu("arch=\"arm64\"", ", cpu: amd"), HostCpu::amd);
+}
+
 TEST_F(Readers, ServerOfNccl) {
-  const std::string path = write("node.xml", nccl_file());
-  const Topology topology =
-      machine(fmt::format("{{kind: star, hosts: 4, link_rate: 200 Gb/s, link_delay: 1 us, server: {{nccl_topology: {}, "
-                          "nvlink_delay: 100 ns, "
-                          "pcie_delay: 200 ns, smp_rate: 256 Gb/s, smp_delay: 300 ns}}}}",
-                          path));
+  const Topology topology = machine(four_servers(write("node.xml", nccl_file())));
   const auto& design = shape_of<ServerShape>(topology)->design;
   EXPECT_EQ(topology.graph.host_count(), 8U);
   EXPECT_EQ(design.gpus, 4U);
@@ -267,10 +282,7 @@ TEST_F(Readers, NcclErrorsAtTheirLine) {
     text.replace(text.find(from), from.size(), to);
     const std::string path = write("node.xml", text);
     try {
-      machine(
-          fmt::format("{{kind: star, hosts: 4, link_rate: 200 Gb/s, link_delay: 1 us, server: {{nccl_topology: {}, "
-                      "nvlink_delay: 100 ns, pcie_delay: 200 ns, smp_rate: 256 Gb/s, smp_delay: 300 ns}}}}",
-                      path));
+      machine(four_servers(path));
       ADD_FAILURE() << from;
     } catch (const InputError& error) {
       const std::string what = error.what();

@@ -68,6 +68,7 @@ TEST(Servers, CardsReachEachOtherOverPcie) {
   EXPECT_EQ(classes_of(two, *between, 1, 8), "pcie pcie nic nic pcie pcie");
   EXPECT_EQ(shape_of<ServerShape>(two)->design.nic_of_gpu[5], 1U);
   EXPECT_TRUE(shape_of<ServerShape>(two)->design.nics_behind_cpu);
+  EXPECT_EQ(shape_of<ServerShape>(two)->design.cpu, HostCpu::intel);
   const std::string alike = "kind: server\ndesign: {gpus: 4, inside: ";
   expect_error(alike + "pcie, cpus: 5, pcie_rate: 1 Gb/s, pcie_delay: 1 ns}\n", 2, {"cpus", "5"});
   expect_error(alike + "none}\n", 2, {"gpu_rate", "use inside: pcie"});

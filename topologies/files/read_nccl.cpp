@@ -57,7 +57,14 @@ class NcclReader {
 
   Time delay(const std::string& key) const { return read_link_delay(map_.at(key)); }
 
+  /// The names are those of src/graph/topo.cc (kvDictCpuArch, kvDictCpuVendor).
+  static HostCpu processor(const pugi::xml_node& cpu) {
+    if (std::string_view(cpu.attribute("arch").value()) == "arm64") return HostCpu::arm;
+    return std::string_view(cpu.attribute("vendor").value()) == "AuthenticAMD" ? HostCpu::amd : HostCpu::intel;
+  }
+
   void add_cpu(const pugi::xml_node& cpu) {
+    if (cpus_.empty()) design_.cpu = processor(cpu);
     const std::uint32_t node = design_.nodes++;
     cpus_.push_back(node);
     for (const auto& child : cpu.children("pci")) add_pci(child, node);

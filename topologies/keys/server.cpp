@@ -208,11 +208,16 @@ class ServerReader {
     if (const auto file = find("nccl_graphs")) design_.given_graphs = read_nccl_graphs(*file, design_);
     if (const auto behind = find("nics_behind_cpu")) design_.nics_behind_cpu = behind->boolean();
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
-    if (const auto architecture = find("architecture")) {
-      const std::vector<std::string> names(gpu_architecture_names.begin(), gpu_architecture_names.end());
-      const auto at = std::find(names.begin(), names.end(), architecture->one_of(names));
-      design_.architecture = static_cast<GpuArchitecture>(at - names.begin());
-    }
+    read_one_of("architecture", gpu_architecture_names, design_.architecture);
+    read_one_of("cpu", host_cpu_names, design_.cpu);
+  }
+  /// `names` in the order of the values.
+  template <class Value, std::size_t count>
+  void read_one_of(const char* key, const std::array<std::string_view, count>& names, Value& value) const {
+    const auto given = find(key);
+    if (!given) return;
+    const std::vector<std::string> known(names.begin(), names.end());
+    value = static_cast<Value>(std::find(known.begin(), known.end(), given->one_of(known)) - known.begin());
   }
   bool connected_inside() const {
     const auto part = design_.parts();

@@ -22,6 +22,10 @@ constexpr std::string_view to_text(GpuArchitecture architecture) {
   return gpu_architecture_names[static_cast<std::size_t>(architecture)];
 }
 
+/// The processors of servers, as far as NCCL's estimates tell them apart.
+enum class HostCpu : std::uint8_t { intel, amd, arm };
+inline constexpr std::array<std::string_view, 3> host_cpu_names = {"intel", "amd", "arm"};
+
 /// What is inside a server. Its nodes are numbered from 0: first the port of each GPU, which is the GPU's own crossbar:
 /// the host that stands for the GPU hangs on it, and it forwards between NVLink and PCIe. Then NVSwitches, PCIe
 /// switches and NICs in any order.
@@ -44,6 +48,7 @@ struct ServerDesign {
   std::vector<std::uint32_t> nics;  ///< [NICs] nodes
   std::vector<std::uint32_t> cpus;  ///< nodes, if the design tells them from PCIe switches
   GpuArchitecture architecture = GpuArchitecture::hopper;
+  HostCpu cpu = HostCpu::intel;
   std::vector<std::uint32_t> nic_of_gpu;  ///< [gpus] the NIC that a GPU uses
   std::uint32_t ports_per_nic = 1;
   Wiring wiring = Wiring::packed;

@@ -44,7 +44,7 @@ struct ChannelSpeeds {
   bool same_rings = false;
   double nic = 0;                   ///< of one NIC
   std::uint32_t peer_channels = 1;  ///< that sends and receives to a peer may use
-  bool amd_cpu = false;
+  enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
   std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
   std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
   bool gpudirect = true;  ///< NICs read and write their memory
