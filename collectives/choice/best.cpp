@@ -18,11 +18,13 @@ class Best final : public CollectiveSelector {
     std::string next;
     for (const auto& [name, entry] : CollectiveRegistry::instance().entries()) {
       const auto algorithm = entry.make();
-      if (!algorithm->supports(call.kind) || !algorithm->refuses(call).empty()) continue;
+      if (!algorithm->supports(call.kind)) continue;
       CollectiveCall tried = call;
       tried.algorithm = name;
+      if (tried.tuning.channels == 0) tried.tuning.channels = algorithm->usual_channels(tried);
+      if (!algorithm->refuses(tried).empty()) continue;
       if (algorithm->aggregators(tried) > 0 && !context.switches_reduce) continue;
-      const CollectiveCost cost = model_cost(*algorithm, tried, context.latency, context.rate);
+      const CollectiveCost cost = model_cost(*algorithm, tried, context.latency, context.rate, {}, second);
       if (!cost.finished) continue;
       if (cost.time < min) {
         second = min;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cost, energy and emissions of a run: formulas over its usage and the figures of an estimate."""
 
+import math
+
 from .bill import LENGTHS, bill_of
 
 YEAR = 365 * 24 * 3600.0  # s
@@ -13,7 +15,7 @@ TOTALS = ("cost", "energy", "carbon")
 
 def capital(bill, values, settings):
     """{part: price}: purchase price of the machine, in $."""
-    cables = bill.cables_by_kind(settings.lengths)
+    cables = bill.cables_by_kind(settings.lengths_of(bill))
     servers = bill.server_count(settings.numbers.get("accelerators_per_server"))
     return {"accelerators": bill.accelerators * values["accelerator_price"],
             "servers": servers * values["server_price"], "storage": bill.storage * values["storage_price"],
@@ -24,7 +26,7 @@ def capital(bill, values, settings):
 
 def embodied(bill, values, settings):
     """{part: kg of CO2} of making the machine."""
-    cables = bill.cables_by_kind(settings.lengths)
+    cables = bill.cables_by_kind(settings.lengths_of(bill))
     servers = bill.server_count(settings.numbers.get("accelerators_per_server"))
     return {"accelerators": bill.accelerators * values["accelerator_embodied"],
             "servers": servers * values["server_embodied"], "storage": bill.storage * values["storage_embodied"],
@@ -34,7 +36,7 @@ def embodied(bill, values, settings):
 
 def constant_power(bill, values, settings):
     """{part: W} of parts with constant power."""
-    cables = bill.cables_by_kind(settings.lengths)
+    cables = bill.cables_by_kind(settings.lengths_of(bill))
     servers = bill.server_count(settings.numbers.get("accelerators_per_server"))
     return {"servers": servers * values["server_power"], "storage": bill.storage * values["storage_power"],
             "nics": bill.nics * values["nic_power"],
@@ -75,7 +77,7 @@ def energy(usage, values, settings):
 
 def annuity(interest, years):
     """The share of a price to be paid each year: the capital recovery factor."""
-    return interest / (1 - (1 + interest) ** -years) if interest > 0 else 1 / years
+    return interest / -math.expm1(-years * math.log1p(interest)) if interest > 0 else 1 / years
 
 
 class Account:

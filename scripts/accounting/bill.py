@@ -36,6 +36,10 @@ class Bill:
         """Rate of all ports of switches together, in units of RATE."""
         return sum(rate * ends for _, rate, _, _, ends in self.cables) / RATE
 
+    def link_classes(self):
+        """Those of cables, and if there are servers, those of links inside them."""
+        return sorted({name for name, *_ in self.cables} | set(SERVER_LINKS if self.servers else ()))
+
     def cables_by_kind(self, lengths):
         """{kind: (number, rate of all in units of RATE)}. `lengths` {class: metres} replaces lengths from delays. A
         link without a length is no cable."""

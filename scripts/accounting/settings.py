@@ -83,8 +83,9 @@ class Settings:
         if "accelerators_per_server" in parts:
             self.numbers["accelerators_per_server"] = parts["accelerators_per_server"].integer(1, "a whole number")
         self.start_hour = number(parts["start_hour"], 0, HOURS) if "start_hour" in parts else 0.0
-        self.lengths = {key.node.value: number(value) for key, value in parts["cable_lengths"].entries(
-            "a map of classes of links and metres")} if "cable_lengths" in parts else {}
+        lengths = parts["cable_lengths"].entries("a map of classes of links and metres") if "cable_lengths" in parts else []
+        self.lengths = {key.node.value: number(value) for key, value in lengths}
+        self.length_keys = [key for key, _ in lengths]
         self.hourly = None
         self.given = {name: read_figure(part, name) for name, part in parts.items()
                       if name in known.figures and name != "grid_intensity"}
@@ -103,6 +104,14 @@ class Settings:
             self.given["grid_intensity"] = dict.fromkeys(ESTIMATES, defaults().regions[region])
         else:
             self.given["grid_intensity"] = read_figure(item, "grid_intensity")
+
+    def lengths_of(self, bill):
+        """{class of links: metres}. Each class must be one of the machine's."""
+        known = bill.link_classes()
+        for key in self.length_keys:
+            if key.node.value not in known:
+                raise key.error(f"no link of the machine is of class '{key.node.value}'; expected one of {', '.join(known)}")
+        return self.lengths
 
     def values(self, estimate, device=None):
         """{figure: value} for machines of that device, unless the settings name another one."""

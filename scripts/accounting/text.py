@@ -31,7 +31,7 @@ def bill_rows(bill, settings):
     rows = [("accelerators", bill.accelerators), ("storage hosts", bill.storage),
             ("servers", bill.server_count(settings.numbers.get("accelerators_per_server"))), ("NICs", bill.nics)]
     rows += [(f"switches of {ports} ports", count) for ports, count in sorted(bill.switches.items())]
-    rows += [(f"cables {LONGEST[kind]}", bill.cables_by_kind(settings.lengths)[kind][0]) for kind, _ in LENGTHS]
+    rows += [(f"cables {LONGEST[kind]}", bill.cables_by_kind(settings.lengths_of(bill))[kind][0]) for kind, _ in LENGTHS]
     return [(name, count) for name, count in rows if count]
 
 

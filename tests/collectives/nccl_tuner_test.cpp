@@ -254,13 +254,14 @@ TEST(NcclTuner, BroadcastAndReduceAlongRings) {
 }
 
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
-                 std::uint32_t server = 1, bool switches_reduce = false) {
+                 std::uint32_t server = 1, bool switches_reduce = false, std::uint32_t channels = 1) {
   const Communicator communicator(0, ranks);
   CollectiveCall call;
   call.kind = kind;
   call.communicator = &communicator;
   call.size = Bytes(size);
   call.tuning.ranks_per_server = server;
+  call.tuning.channels = channels;
   return find_selector(name)->select(call, {Time::from_us(2), Bandwidth::from_gbps(400), switches_reduce});
 }
 
@@ -308,6 +309,15 @@ TEST(Selections, TablesAndTheBest) {
   // 16 ranks can all have heard of something after 4 rounds of 2 us at the earliest; linear sends at once: one round.
   EXPECT_EQ(choice("best", CollectiveKind::broadcast, 16, 8).algorithm, "linear");
   EXPECT_EQ(choice("best", CollectiveKind::all_to_all, 16, 16).algorithm, "linear");
+  // Of many bytes rings and the like send 2 (P - 1)/P S per rank, a binomial tree 2 S log2 P. Without a number of
+  // channels each algorithm is weighed with its usual one.
+  for (const std::uint32_t channels : {0, 1}) {
+    const Selection large = choice("best", all_reduce, 16, 64 << 20, 1, false, channels);
+    EXPECT_NE(large.algorithm, "binomial");
+    const Selection small = choice("best", all_reduce, 16, 8, 1, false, channels);
+    EXPECT_NE(small.algorithm, "ring");
+    EXPECT_NE(large.algorithm, small.algorithm);
+  }
   EXPECT_EQ(find_selector("nobody"), nullptr);
   for (const std::string& kind : collective_kind_names())
     for (const char* table : {"mpich", "open_mpi", "nccl", "best"}) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/running/accounting.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "support/system/data_directory.hpp"
@@ -68,6 +70,15 @@ void check_accounting(const Spec& spec) {
   if (const auto lengths = spec.find("cable_lengths"))
     for (const auto& [link_class, metres] : lengths->entries()) static_cast<void>(metres.number(0, max));
   spec.finish();
+}
+
+void check_cable_lengths(const Spec& spec, const std::vector<std::string>& link_classes) {
+  const auto lengths = spec.find("cable_lengths");
+  if (!lengths) return;
+  for (const auto& [link_class, metres] : lengths->entries())
+    if (std::find(link_classes.begin(), link_classes.end(), link_class) == link_classes.end())
+      throw metres.error(fmt::format("no link of the topology is of class '{}'; expected one of {}", link_class,
+                                     fmt::join(link_classes, ", ")));
 }
 
 }  // namespace weft

@@ -3,6 +3,9 @@
 // run does not need it; `weft account`, studies and reports do.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "support/documents/spec.hpp"
 
 namespace weft {
@@ -10,5 +13,8 @@ namespace weft {
 /// Looks at every key and value of the map. Figures, accelerators and regions are those of
 /// `workloads/accounting/figures.yaml`. Throws InputError with the line of what is wrong.
 void check_accounting(const Spec& spec);
+
+/// Looks whether each class of `cable_lengths` is one of the topology's.
+void check_cable_lengths(const Spec& spec, const std::vector<std::string>& link_classes);
 
 }  // namespace weft

@@ -296,6 +296,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   if (accounting) check_accounting(*accounting);
   read_simulation(simulation, experiment);
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
+  if (accounting) check_cable_lengths(*accounting, experiment.topology->link_classes);
   if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)
     experiment.ns3_attributes = attributes->entries();
   read_routing(experiment, network ? network->find("routing") : std::nullopt, *topology);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -123,6 +125,20 @@ void read_connections(const Spec& network, NetworkParameters& result) {
   connections->finish();
 }
 
+// Without queues by class a port has the order of all departures as soon as a packet comes; whatever stops, drops,
+// marks or reorders packets needs the queues.
+void check_committed(const Spec& network, const NetworkParameters& result) {
+  const auto queues = network.find("queues");
+  if (!queues || result.fidelity != Fidelity::packet || queues->text() == "output") return;
+  if (!result.buffered() && !result.loss && !result.failures) return;
+  std::vector<std::string> given;
+  for (const char* key : {"flow_control", "link_classes", "buffer", "ecn", "switching", "trimming", "load_balancing",
+                          "congestion_control", "recovery", "ack_interval", "loss", "failures"})
+    if (network.has(key)) given.emplace_back(key);
+  throw queues->error(
+      fmt::format("found committed with {}, which need queues by class; expected output", fmt::join(given, ", ")));
+}
+
 // Keys that also apply to the ideal network have the same meaning there. It has no queues, so keys about queues are
 // ignored; keys that would change an idle network are refused.
 void read_fidelity(const Spec& network, NetworkParameters& result) {
@@ -222,6 +238,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool
   result.failures = spec->find("failures");
   result.reconvergence = spec->find("reconvergence");
   spec->finish();
+  check_committed(*spec, result);
   return result;
 }
 

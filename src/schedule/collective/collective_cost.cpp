@@ -2,13 +2,13 @@
 #include "schedule/collective/collective_cost.hpp"
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <memory>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 
 #include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {
@@ -25,9 +25,31 @@ struct Lane {
   std::uint64_t mark_depth = 0;  ///< at its last mark
 };
 
+/// Messages that have come over a connection and have not been received, by their depths. There may be a connection for
+/// each two ranks, and most carry few messages.
+class Arrivals {
+ public:
+  bool empty() const { return first_ == depths_.size(); }
+  std::uint64_t front() const { return depths_[first_]; }
+  void push_back(std::uint64_t depth) { depths_.push_back(depth); }
+  void pop_front() {
+    if (++first_ < depths_.size()) return;
+    depths_.clear();
+    first_ = 0;
+  }
+
+ private:
+  std::vector<std::uint64_t> depths_;
+  std::size_t first_ = 0;
+};
+
 struct Connection {
-  std::deque<std::uint64_t> arrived;  ///< depths
+  Arrivals arrived;
   std::uint32_t in_flight = 0;
+};
+
+struct MixedHash {
+  std::size_t operator()(std::uint64_t key) const { return mix64(key); }
 };
 
 struct Event {
@@ -67,9 +89,10 @@ class Model {
     }
   }
 
-  CollectiveCost run() {
+  CollectiveCost run(Time limit) {
     while (!events_.empty()) {
       const Event event = events_.top();
+      if (event.at > limit) break;
       events_.pop();
       now_ = event.at;
       handle(event);
@@ -81,7 +104,7 @@ class Model {
  private:
   Lane& lane(std::uint32_t rank, std::uint32_t number) { return all_[std::size_t{rank} * lanes_ + number]; }
   Connection& connection(std::uint32_t from, std::uint32_t to, std::uint32_t channel) {
-    return connections_[{from, to, channel}];
+    return connections_[(std::uint64_t{from} * members_ + to) * channels_ + channel];
   }
   void add(Event event) {
     event.number = number_++;
@@ -218,7 +241,7 @@ class Model {
   std::vector<Time> send_free_;
   std::vector<Time> receive_free_;
   std::vector<Lane> all_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Connection> connections_;
+  std::unordered_map<std::uint64_t, Connection, MixedHash> connections_;  ///< by sender, receiver and channel
   std::priority_queue<Event> events_;
   std::uint64_t number_ = 0;
   Time now_;
@@ -228,9 +251,10 @@ class Model {
 }  // namespace
 
 CollectiveCost model_cost(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, Time latency,
-                          Bandwidth rate, const std::function<void(const ModelMessage&)>& on_message) {
+                          Bandwidth rate, const std::function<void(const ModelMessage&)>& on_message, Time limit) {
   WEFT_EXPECT(call.communicator->size() > 0, "a communicator of no ranks");
-  return Model(algorithm, call, latency, rate, on_message).run();
+  WEFT_EXPECT(call.tuning.channels > 0, "{} without channels", call.algorithm);
+  return Model(algorithm, call, latency, rate, on_message).run(limit);
 }
 
 }  // namespace weft

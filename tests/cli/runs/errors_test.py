@@ -421,6 +421,9 @@ class Machine(ErrorTest):
             (["loss: [{link: all, probability: 2}]"], "probability.*'2'", "loss"),
             (["failures: [{link: all, at: 3 us, until: 2 us}]"], "not after its beginning 3 us", "failures"),
             (["reconvergence: 3 us"], "found without failures", "reconvergence"),
+            (["queues: committed", "congestion_control: dcqcn", "ecn: {}"],
+             "found committed with ecn, congestion_control, which need queues by class; expected output", "queues"),
+            (["queues: committed", "loss: [{link: all, probability: 0.1}]"], "found committed with loss", "queues"),
             ([f"failures: [{failures_with_rates(256)}]", "congestion_control: hpcc"], "at most 256 rates .* on links with 257",
              "congestion_control"),
         ]:

@@ -319,6 +319,15 @@ class Runs(ProgramTest):
                 key, _, value = line.partition(": ")
                 done = weft("account", results, "--set", f"{key}={value}", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
+        # Only a machine tells which classes of links there are.
+        text = f"topology: {json.dumps(STAR)}\nworkload: {json.dumps(COLLECTIVE)}\naccounting:\n  cable_lengths: {{hosts: 3}}\n"
+        done = weft("run", self.write(text, "wrong.yaml"), folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("wrong.yaml:4: ", done.err)
+        self.assertIn("'hosts'; expected one of host", done.err)
+        done = weft("account", results, "--set", "cable_lengths={hosts: 3}", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("no link of the machine is of class 'hosts'", done.err)
         for setting in refused:
             done = weft("account", results, "--set", setting, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
