@@ -119,8 +119,9 @@ class CollNet final : public CollectiveAlgorithm {
     const std::uint32_t leaf = number / heads(call);
     const std::uint32_t head = number % heads(call);
     if (leaf * in_leaf(call) < call.communicator->size())
-      return {leaf * in_leaf(call) + head, AggregatorSite::Level::leaf, head, in_leaf(call) / heads(call), heads(call)};
-    return {head, AggregatorSite::Level::top, heads(call) + head, call.communicator->size() / heads(call), heads(call)};
+      return {leaf * in_leaf(call) + head, AggregatorSite::Level::leaf, number, in_leaf(call) / heads(call),
+              heads(call)};
+    return {head, AggregatorSite::Level::top, number, call.communicator->size() / heads(call), heads(call)};
   }
   std::string refuses(const CollectiveCall& call) const override {
     const std::uint32_t server = heads(call);
@@ -128,8 +129,9 @@ class CollNet final : public CollectiveAlgorithm {
     if (call.communicator->size() % in_leaf(call) != 0 || in_leaf(call) % server != 0)
       return fmt::format("{} ranks in servers of {} are not whole leaves of {} (ranks_per_leaf)",
                          call.communicator->size(), server, in_leaf(call));
-    if (2 * server > AggregatorSite::max_units)
-      return fmt::format("servers of {} ranks are too large; at most {} each", server, AggregatorSite::max_units / 2);
+    if (aggregators(call) > AggregatorSite::max_units)
+      return fmt::format("{} ranks in leaves of {} need {} aggregators; at most {} (ranks_per_leaf)",
+                         call.communicator->size(), in_leaf(call), aggregators(call), AggregatorSite::max_units);
     return CollectiveAlgorithm::refuses(call);
   }
 

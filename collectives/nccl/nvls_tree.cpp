@@ -106,11 +106,13 @@ class NvlsTree final : public CollectiveAlgorithm {
     return n > 1 ? n / server_size(call) : 0;
   }
   AggregatorSite aggregator_site(const CollectiveCall& call, std::uint32_t number) const override {
-    return {number * server_size(call), AggregatorSite::Level::server, 0, server_size(call), 1};
+    return {number * server_size(call), AggregatorSite::Level::server, number, server_size(call), 1};
   }
   std::string refuses(const CollectiveCall& call) const override {
-    const std::string parts = refuse_parts_of_servers(call, server_size(call));
-    return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
+    if (std::string parts = refuse_parts_of_servers(call, server_size(call)); !parts.empty()) return parts;
+    if (aggregators(call) > AggregatorSite::max_units)
+      return fmt::format("{} servers are too many; at most {}", aggregators(call), AggregatorSite::max_units);
+    return CollectiveAlgorithm::refuses(call);
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,

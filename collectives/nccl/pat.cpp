@@ -132,16 +132,16 @@ StepGenerator reduce_scatter(PatBlocks blocks, std::uint32_t index, MessageSizes
       out = next_message(blocks, index + d, 2 * d, total, out, sizes.chunk);
       in = next_message(blocks, index, 2 * d, total, in, sizes.chunk);
       if (out.count == 0 && in.count == 0) break;
+      std::int64_t to = out_place;
       for (std::uint32_t i = 0; i < out.count; ++i) {
-        PatMessage one{out.first + i, 1, i == 0 ? out.skipped : 0, 0};
-        const Piece block = blocks.of(index + d + one.first * 2 * d);
-        std::int64_t at = out_place;
-        for (std::uint32_t before = 0; before < i; ++before)
-          at += blocks.of(index + d + (out.first + before) * 2 * d).bytes - (before == 0 ? out.skipped : 0);
-        const std::int64_t bytes = std::min(block.bytes - one.skipped, out_place + out.bytes - at);
-        Step copy = local_copy(summed(d + one.first * 2 * d, d) ? Buffer::scratch : Buffer::input,
-                               block.offset + one.skipped, Buffer::scratch, at, bytes);
+        const std::uint32_t distance = d + (out.first + i) * 2 * d;
+        const Piece block = blocks.of(index + distance);
+        const std::int64_t skip = i == 0 ? out.skipped : 0;
+        const std::int64_t bytes = std::min(block.bytes - skip, out_place + out.bytes - to);
+        Step copy = local_copy(summed(distance, d) ? Buffer::scratch : Buffer::input, block.offset + skip,
+                               Buffer::scratch, to, bytes);
         if (bytes > 0) co_yield copy;
+        to += bytes;
       }
       Exchange exchange(sizes);
       exchange.send((index + d) % n, Buffer::scratch, one_piece({out_place, out.bytes}));

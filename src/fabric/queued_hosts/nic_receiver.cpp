@@ -131,6 +131,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   packet.queue_pair = pull.queue_pair;
   packet.psn = host.receivers.find(pull.source, pull.queue_pair).pulled += pull.packets;
   packet.kind = PacketKind::pull;
+  packet.flags = pull.returned ? packet_returned : 0;
   packet.lane = q_.state.plan.control.value() & 0xfU;
   packet.message = no_slot;
   q_.nics.add_urgent(node, event.port, event.time) = packet;

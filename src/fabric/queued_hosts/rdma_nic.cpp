@@ -346,6 +346,8 @@ void RdmaNic::lose(const LocalNode& node, Connection& connection, const Reliable
   loss.acked_psn = connection.sender.acked();
   loss.next_psn = next_psn;
   loss.in_flight = connection.sender.in_flight();
+  loss.repeated = connection.sender.repeated();
+  loss.waiting = connection.sender.lost();
   loss.timeout = timeout;
   connection.allowance = connection.control->on_loss(loss);
   obey(node, connection, now);
@@ -420,8 +422,8 @@ void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
   const auto more = static_cast<std::int32_t>(packet.psn - connection.pulls);
   if (more <= 0) return;  // overtaken by a later one
   connection.pulls = packet.psn;
-  connection.allowance =
-      connection.control->on_pull(moment_of(connection, packet.time), static_cast<std::uint32_t>(more));
+  connection.allowance = connection.control->on_pull(
+      moment_of(connection, packet.time), static_cast<std::uint32_t>(more), (packet.flags & packet_returned) != 0);
   obey(node, connection, packet.time);
 }
 

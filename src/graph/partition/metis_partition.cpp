@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
+#include <fcntl.h>
 #include <metis.h>
 #include <unistd.h>
 
@@ -134,6 +136,31 @@ class OwnHandlers {
   struct sigaction on_abort_ {};
 };
 
+/// While this lives, nothing reaches the standard output: METIS reports there what it works around, such as halves of a
+/// few vertices.
+class SilentOutput {
+ public:
+  SilentOutput() {
+    std::fflush(stdout);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0) return;
+    output_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (output_ >= 0) dup2(nowhere, STDOUT_FILENO);
+    close(nowhere);
+  }
+  ~SilentOutput() {
+    if (output_ < 0) return;
+    std::fflush(stdout);
+    dup2(output_, STDOUT_FILENO);
+    close(output_);
+  }
+  SilentOutput(const SilentOutput&) = delete;
+  SilentOutput& operator=(const SilentOutput&) = delete;
+
+ private:
+  int output_ = -1;
+};
+
 std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uint32_t parts) {
   // METIS's manual advises recursive bisection below 8 parts and the faster k-way partitioning from there on; but k-way
   // leaves parts empty when there are only a few vertices for each.
@@ -152,6 +179,7 @@ std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uin
   std::vector<idx_t> part(vertices, 0);
   const auto partition = bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
   const OwnHandlers own;
+  const SilentOutput silent;
   const int status =
       partition(&count, &constraints, graph.begin.data(), graph.adjacent.data(), graph.vertex_weight.data(), nullptr,
                 graph.edge_weight.data(), &wanted, nullptr, nullptr, options, &cut, part.data());

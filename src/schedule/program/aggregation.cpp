@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "schedule/program/aggregation.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -46,6 +48,26 @@ void require_site(const Spec& where, const CollectiveCall& call, const Aggregato
           host(i).value()));
 }
 
+/// Leaf switches send to switches above them, and no switch sends to itself.
+void require_levels(const Spec& where, const CollectiveCall& call, const std::vector<AggregatorSite>& sites,
+                    const Placement& placement) {
+  const auto host = [&](const AggregatorSite& site) {
+    return placement.host(call.communicator->rank(site.member).value());
+  };
+  const auto units = [&](const AggregatorSite& site) -> const std::vector<std::uint32_t>& {
+    return placement.units()->level(site.level).above(host(site));
+  };
+  const auto top = std::find_if(sites.begin(), sites.end(),
+                                [](const AggregatorSite& site) { return site.level == AggregatorSite::Level::top; });
+  if (top == sites.end()) return;
+  for (const AggregatorSite& site : sites)
+    if (site.level == AggregatorSite::Level::leaf && units(site) == units(*top))
+      throw where.error(fmt::format(
+          "{} by {} over several leaf switches needs a switch above them, and that of host {} is of the highest level; "
+          "ranks_per_leaf has to be what the machine and the placement are",
+          to_text(call.kind), call.algorithm, host(site).value()));
+}
+
 }  // namespace
 
 const ReductionUnits::Level& ReductionUnits::level(AggregatorSite::Level which) const {
@@ -74,8 +96,12 @@ void require_aggregators(const Spec& where, const Workload& workload, const Plac
     const CollectiveCall call = workload.call(static_cast<std::uint32_t>(id));
     const auto algorithm = find_collective(call.algorithm);
     const std::uint32_t count = algorithm ? algorithm->aggregators(call) : 0;
-    for (std::uint32_t number = 0; number < count; ++number)
-      require_site(where, call, algorithm->aggregator_site(call, number), placement);
+    std::vector<AggregatorSite> sites;
+    for (std::uint32_t number = 0; number < count; ++number) {
+      sites.push_back(algorithm->aggregator_site(call, number));
+      require_site(where, call, sites.back(), placement);
+    }
+    require_levels(where, call, sites, placement);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/basics/error.hpp"
@@ -31,9 +32,16 @@ std::atomic<int> seconds_for_files = 0;
 constexpr std::size_t longest_name = 4096;
 char folder[longest_name] = "";
 
+std::atomic<pid_t> helper = 0;
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
 // Handlers call only what POSIX allows in them (signal-safety(7)), which is why there is a child: it may look into a
-// folder. No one waits for it.
+// folder. No one waits for it. A helper has to be gone by then, because it might write into the folder.
 [[noreturn]] void end_process() {
+  if (const pid_t child = helper; child > 0) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
   if (folder[0] != '\0' && fork() == 0) {
     execl("/bin/rm", "rm", "-rf", "--", folder, static_cast<char*>(nullptr));
     _exit(exit_environment);
@@ -81,6 +89,8 @@ void remember_interrupts() {
 void interruption_noticed() { alarm(0); }
 
 void end_interrupted() { end_process(); }
+
+void end_with_this_process(pid_t child) { helper = child; }
 
 void remove_on_interrupt(const char* path) {
   const std::size_t length = std::strlen(path);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include <sys/types.h>
+
 namespace weft {
 
 /// Thrown to abandon work that may be long. Not a std::exception, so that no handler takes it for a failure.
@@ -18,6 +20,9 @@ void end_at_once_on_interrupts();
 void remember_interrupts();
 /// The ordinary shutdown has begun, and may take longer.
 void interruption_noticed();
+
+/// A child that a signal ends together with this process; 0: there is none any more.
+void end_with_this_process(pid_t child);
 
 /// A folder of files, without folders in it, that is removed when a signal ends the process, whenever that is.
 void remove_on_interrupt(const char* folder);

@@ -11,6 +11,7 @@
 
 #include "support/basics/error.hpp"
 #include "support/system/data_directory.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 
@@ -23,10 +24,12 @@ int run_script(const std::string& script, const std::vector<std::string>& words)
   pid_t child = 0;
   const int failed = posix_spawn(&child, interpreter, nullptr, nullptr, const_cast<char**>(line.data()), environ);
   if (failed != 0) throw EnvironmentError(fmt::format("cannot start '{}': {}", interpreter, std::strerror(failed)));
+  end_with_this_process(child);
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR)
       throw EnvironmentError(fmt::format("cannot wait for '{}': {}", interpreter, std::strerror(errno)));
+  end_with_this_process(0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -60,6 +60,8 @@ struct LossEvent {
   std::uint64_t acked_psn = 0;  ///< as in AckEvent
   std::uint64_t next_psn = 0;   ///< as in AckEvent, before the queue pair goes back
   Bytes in_flight;              ///< payload still unacknowledged
+  std::uint64_t repeated = 0;   ///< packets sent again by the queue pair since it opened
+  std::uint64_t waiting = 0;    ///< packets that wait to be sent again; they go before new ones
   bool timeout = false;         ///< the retransmission timer ran out; otherwise a NACK, a gap, or a trimmed header
 };
 
@@ -98,9 +100,10 @@ class CongestionControl {
   virtual Allowance on_loss(const LossEvent& loss) = 0;
   virtual Allowance on_timer(Moment at) = 0;
   virtual Allowance on_bytes_sent(Moment at) = 0;
-  /// The receiver wants so many packets more. Only if Services::pulls.
-  virtual Allowance on_pull(Moment at, std::uint32_t packets) {
+  /// The receiver wants so many packets more. Only if Services::pulls. `returned`: as Pull says it.
+  virtual Allowance on_pull(Moment at, std::uint32_t packets, bool returned) {
     (void)packets;
+    (void)returned;
     return on_timer(at);
   }
 };
@@ -119,6 +122,7 @@ struct Pull {
   NodeId source;
   std::uint32_t queue_pair = 0;
   std::uint32_t packets = 0;
+  bool returned = false;  ///< given back to a sender that had nothing more to send
 };
 
 /// The receiving half of an algorithm whose receivers pull: the requests of one port of a host to all its senders.

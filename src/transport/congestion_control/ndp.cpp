@@ -12,35 +12,55 @@
 namespace weft {
 namespace {
 
-/// A first window at line rate, then a packet for each pull.
+/// A first window of new packets at line rate, then a packet for each pull. Packets are sent again for pulls only, and
+/// before new ones: a first window that a short message has not used is no licence to send trimmed packets at once,
+/// into the queue that has trimmed them.
 class NdpSender final : public CongestionControl {
  public:
-  explicit NdpSender(std::uint64_t initial_window) : initial_window_(initial_window), max_(initial_window) {}
+  explicit NdpSender(std::uint64_t initial_window) : initial_window_(initial_window), first_(initial_window) {}
 
-  Allowance start(Time) override { return allowance(); }
-  Allowance on_ack(const AckEvent&) override { return allowance(); }
-  Allowance on_cnp(Moment) override { return allowance(); }
-  Allowance on_timer(Moment) override { return allowance(); }
-  Allowance on_bytes_sent(Moment) override { return allowance(); }
+  Allowance start(Time) override { return allowance(0); }
+  Allowance on_ack(const AckEvent& ack) override { return allowance(ack.at.sent_packets); }
+  Allowance on_cnp(Moment at) override { return allowance(at.sent_packets); }
+  Allowance on_timer(Moment at) override { return allowance(at.sent_packets); }
+  Allowance on_bytes_sent(Moment at) override { return allowance(at.sent_packets); }
   /// A trimmed packet's header has requested a pull. A packet that was lost as a whole has not: it starts again.
   Allowance on_loss(const LossEvent& loss) override {
-    if (loss.timeout) max_ = std::max(max_, loss.at.sent_packets + initial_window_);
-    return allowance();
+    const std::uint64_t sent = loss.at.sent_packets;
+    repeated_ = loss.repeated;
+    waiting_ = loss.waiting;
+    sent_ = sent;
+    if (loss.timeout) {
+      pulls_ = std::max(pulls_, repeated_ + initial_window_);
+      first_ = std::max(first_ + pulls_, sent + initial_window_) - pulls_;
+    }
+    return allowance(sent);
   }
-  Allowance on_pull(Moment, std::uint32_t packets) override {
-    max_ += packets;
-    return allowance();
+  Allowance on_pull(Moment at, std::uint32_t packets, bool returned) override {
+    (returned ? first_ : pulls_) += packets;
+    return allowance(at.sent_packets);
   }
 
  private:
-  Allowance allowance() const {
+  /// Since the last loss all packets were sent again, as long as one waits for that.
+  Allowance allowance(std::uint64_t sent) {
+    const std::uint64_t again = std::min(sent - sent_, waiting_);
+    repeated_ += again;
+    waiting_ -= again;
+    sent_ = sent;
     Allowance result;
-    result.max_packets = max_;
+    result.max_packets = first_ + pulls_;
+    const std::uint64_t pulled = pulls_ - std::min(pulls_, repeated_);
+    if (waiting_ > pulled) result.max_packets = std::min(result.max_packets, sent + pulled);
     return result;
   }
 
   const std::uint64_t initial_window_;
-  std::uint64_t max_;
+  std::uint64_t first_;  // packets of first windows
+  std::uint64_t pulls_ = 0;
+  std::uint64_t repeated_ = 0;  // sent again
+  std::uint64_t waiting_ = 0;   // to be sent again
+  std::uint64_t sent_ = 0;      // when these were counted
 };
 
 /// Each packet that arrives, trimmed or not, requests another one. Pulls leave at the rate at which full packets fill
@@ -93,7 +113,7 @@ class NdpReceiver final : public ReceiverControl {
   };
 
   void give_back(const ReceivedData& data, Flow& flow) {
-    back_.push_back({data.source, data.queue_pair, flow.rest});
+    back_.push_back({data.source, data.queue_pair, flow.rest, true});
     waiting_ -= std::exchange(flow.rest, 0);
   }
 

@@ -35,6 +35,7 @@ enum : std::uint8_t {
   packet_ask = 64,      ///< its sender can send nothing more until it is acknowledged (IBTA vol. 1, 9.7.5.1: AckReq);
                         ///< of a frame: it may be marked (RFC 3168: ECT)
   packet_more = 128,    ///< its sender has something else to send; where receivers pull
+  packet_returned = packet_more,  ///< of a pull: given back (Pull::returned)
 };
 
 /// 32 bytes: two share a cache line. Host numbers have 24 bits.

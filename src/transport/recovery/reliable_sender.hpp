@@ -77,6 +77,7 @@ class ReliableSender {
   /// Packets sent, again and again included, since psn 0.
   std::uint64_t sent_packets() const { return high_ + repeated_; }
   std::uint64_t repeated() const { return repeated_; }  ///< packets sent again
+  std::uint64_t lost() const { return lost_; }          ///< packets that are lost and not sent again yet
   std::uint64_t timeouts() const { return timeouts_; }
 
  private:

@@ -77,8 +77,8 @@ class Serve(ProgramTest):
         for request, word in [("no JSON", "syntax error"), ("{}", "folder"), ('{"folder": 3}', "folder"),
                               (self.request("x", "serve", "."), "'serve'")]:
             with self.subTest(request):
-                done = self.serve([good, request])
-                self.assertEqual((done.code, done.out), (EXIT_INPUT, "0\n"), done)
+                done = self.serve([good, request, "", good])
+                self.assertEqual((done.code, done.out), (0, "0\n2\n0\n"), done)
                 self.assertEqual(len(done.messages()), 1, done)
                 self.assertIn("pipes/0:2", done.messages()[0])
                 self.assertIn(word, done.messages()[0])
@@ -88,9 +88,19 @@ class Serve(ProgramTest):
             with self.subTest(words):
                 done = weft("serve", *words, folder=self.folder)
                 self.assertEqual((done.code, len(done.messages())), (EXIT_INPUT, 1), done)
-        done = self.serve([self.request("x", "list", folder=str(self.folder / "none"))])
-        self.assertEqual((done.code, len(done.messages())), (3, 1), done)
-        self.assertIn("cannot enter", done.messages()[0])
+        good, nowhere = self.request("x", "list"), str(self.folder / "none")
+        for ranks in (None, 2):
+            for key, text in (("folder", "cannot enter"), ("out", "cannot write")):
+                done = self.serve([good, self.request("x", "list", **{key: f"{nowhere}/x"}), good], ranks)
+                self.assertEqual((done.code, done.out, len(done.messages())), (0, "0\n3\n0\n", 1), done)
+                self.assertIn(text, done.messages()[0])
+
+    def test_folders_are_relative_to_the_first_one(self):
+        (self.folder / "inner").mkdir()
+        done = self.serve([self.request(name, "list", "routing", folder="inner") for name in "ab"])
+        self.assertEqual((done.code, done.out), (0, "0\n0\n"), done)
+        for name in "ab":
+            self.assertEqual((self.folder / "inner" / f"{name}.out").read_text(), weft("list", "routing").out)
 
     def test_a_signal_ends_it_while_it_waits(self):
         pipes = self.folder / "waits"

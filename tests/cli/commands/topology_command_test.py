@@ -31,6 +31,13 @@ class TopologyTest(ProgramTest):
 
 
 class Reports(TopologyTest):
+    def test_partitions_of_few_nodes_each(self):
+        """METIS reports on the standard output what it works around; that is no part of the answer."""
+        for hosts, processes in ((8, 8), (12, 8), (16, 16), (64, 32), (128, 64)):
+            with self.subTest(hosts=hosts, processes=processes):
+                report = self.report({"kind": "star", "hosts": hosts, **LINKS}, "--processes", processes)
+                self.assertEqual([part["processes"] for part in report["partitions"]], [processes])
+
     def test_units_that_reduce_are_no_hosts(self):
         """One unit in each of 8 leaves and 4 cores; the rest of the machine is unchanged."""
         plain, reducing = self.report(FAT_TREE), self.report({**FAT_TREE, "switch_reduction": {}})

@@ -97,6 +97,30 @@ class Sharing(ProgramTest):
         self.assertEqual(done.code, EXIT_INPUT, done)
         self.assertIn("are to be below the same leaf switch", done.err)
 
+    def test_aggregators_of_one_call_in_one_switch(self):
+        """Two servers on one switch, and two groups of ranks_per_leaf on one leaf: each has an aggregator of its own."""
+        size = 1 << 20
+        tree = all_reduce("nvls_tree", f"{size} B", ranks=16)
+        halves = all_reduce("collnet", f"{size} B", ranks=16, ranks_per_leaf=2)
+        for workload, topology in ((tree, {**STAR, "hosts": 16}), (halves, LEAVES)):
+            with self.subTest(workload["algorithm"]):
+                found = set()
+                for ranks in (None, 2, 3):
+                    summary, results = self.simulate({"topology": topology, "network": NETWORK, "workload": workload}, ranks=ranks)
+                    self.assertTrue(summary["complete"])
+                    found.add(summary["fingerprint"])
+                self.assertEqual(len(found), 1)
+                # Each rank sends its vector once and receives the sum once, at the same time.
+                time = table(results, "jobs")["end"][0] / 1e12
+                self.assertGreater(time, size * 8 / 400e9)
+                self.assertLess(time, 4 * size * 8 / 400e9)
+
+    def test_a_leaf_that_is_the_highest_switch_is_refused(self):
+        path = self.write({"topology": {**STAR, "hosts": 16}, "workload": all_reduce("collnet", "1 MiB", ranks=16, ranks_per_leaf=4)})
+        done = weft("run", path, "-o", "out.h5", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("is of the highest level; ranks_per_leaf", done.err)
+
     def test_servers_of_two_jobs(self):
         """nvls_tree of one job and nvls of another on servers that both jobs share."""
         servers = {"kind": "star", "hosts": 32, **LINKS, "switch_reduction": {},

@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
@@ -86,6 +87,19 @@ class RunTrace(weft_testing.ProgramTest):
             self.assertEqual(self.leftovers(), [])
         done = weft_testing.weft("run", "nothing", folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
+
+    def test_a_signal_to_the_process_alone_ends_the_import_too(self):
+        flows = "start,source,destination,bytes\n" + "".join(f"{i},0,1,1\n" for i in range(300_000))
+        process = weft_testing.start(["run", self.write(flows, "long.csv"), "--quiet"], folder=self.folder, extra=self.extra)
+        weft_testing.wait_until(self.leftovers, "an import", process)
+        process.send_signal(signal.SIGTERM)
+        self.assertNotEqual(process.wait(60), 0)
+        weft_testing.wait_until(lambda: not self.leftovers(), "the end of what was imported")
+        # An importer that went on would write its files now.
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            self.assertEqual(self.leftovers(), [])
+            time.sleep(0.1)
 
     def test_a_signal_leaves_nothing(self):
         flows = "start,source,destination,bytes\n" + "".join(f"{i},0,1,1\n" for i in range(300_000))

@@ -62,6 +62,40 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   EXPECT_EQ(free, 1'000'000 + packet + all);
 }
 
+// Messages shorter than the first window: what they leave of it does not send trimmed packets again, so that a longer
+// window changes nothing, and each packet is trimmed once at most.
+TEST(ndp, an_unused_first_window_sends_nothing_again) {
+  constexpr std::int64_t senders = 8, packets = 30;
+  std::vector<std::int64_t> ends;
+  for (const std::int64_t window : {packets, 2 * packets, 10 * packets}) {
+    LeanMachine machine(star, network(window, 64));
+    const auto tap = machine.tap(machine.a_switch(0), 8);
+    for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
+    machine.run();
+    machine.expect_quiet();
+    const CongestionTotals totals = machine.fabric->results().congestion();
+    EXPECT_GT(totals.trimmed, 0U);
+    EXPECT_EQ(totals.repeated, totals.trimmed);
+    std::int64_t free = 0;
+    for (const auto& entry : tap->entries) {
+      if (entry.packet.kind != PacketKind::data) continue;
+      const bool trimmed = (entry.packet.flags & packet_trimmed) != 0;
+      free = entry.start.ps() + (trimmed ? header : packet);
+      if (trimmed) {
+        EXPECT_EQ(entry.packet.flags & packet_again, 0);
+      }
+    }
+    // The receiver's link carries each packet once, and the headers. It may pause between the first windows and the
+    // first pulled packets: for a round trip of 4 us and a packet at each of its four ports.
+    const std::int64_t all = senders * packets * packet + static_cast<std::int64_t>(totals.trimmed) * header;
+    EXPECT_GE(free, 1'000'000 + packet + all);
+    EXPECT_LE(free, 1'000'000 + packet + all + 4'000'000 + 4 * packet);
+    ends.push_back(free);
+  }
+  EXPECT_EQ(ends[1], ends[0]);
+  EXPECT_EQ(ends[2], ends[0]);
+}
+
 // Round robin of pulls: all senders are served equally, for any order in which they began.
 TEST(ndp, senders_share_the_link_packet_by_packet) {
   LeanMachine machine(star, network(16, 64));
