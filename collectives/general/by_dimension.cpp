@@ -19,6 +19,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -99,7 +100,9 @@ struct Leaves {
   std::int64_t stride = 0;  ///< from leaf to leaf
   std::int64_t unit = 0;    ///< bytes of a full leaf
   std::int64_t total = 0;   ///< of a vector; -1: leaves are blocks of ranks
-  bool even = true;         ///< all leaves are full
+  /// Leaves of blocks of ranks that are in the order of the dimensions lie one after another, so that each message is
+  /// one piece also if the last blocks are short.
+  bool gapless = false;
 };
 
 /// The steps of a rank for a part in one dimension: `size` pieces of `width` leaves from `first` on.
@@ -121,8 +124,11 @@ struct Phase {
     return plan.algorithms[dim] == DimensionAlgorithm::halving_doubling ? reversed_bits(coordinate, bits) : coordinate;
   }
   std::uint32_t member_of(std::uint32_t leaf) const;
+  std::uint32_t leaf_of(std::uint32_t member) const;
   std::int64_t bytes_of(std::uint32_t leaf) const;
-  /// Leaves `begin` to `end` - 1 as consecutive bytes: one piece unless blocks are short.
+  std::int64_t bytes_of_member(std::uint32_t member) const;
+  std::int64_t place_of(std::uint32_t leaf) const;
+  /// Leaves `begin` to `end` - 1 as consecutive bytes.
   std::vector<Piece> pieces(std::uint32_t begin, std::uint32_t end) const;
   std::vector<Piece> piece_of(std::uint32_t coordinate) const {
     const std::uint32_t at = first + slot(dimension, coordinate % size()) * width;
@@ -139,24 +145,45 @@ std::uint32_t Phase::member_of(std::uint32_t leaf) const {
   return member;
 }
 
+std::uint32_t Phase::leaf_of(std::uint32_t member) const {
+  std::uint32_t leaf = 0;
+  for (std::uint32_t d = 0; d < plan.grid.count; ++d)
+    leaf = leaf * plan.size(d) + slot(d, plan.grid.coordinate(member, d));
+  return leaf;
+}
+
 std::int64_t Phase::bytes_of(std::uint32_t leaf) const {
   if (leaves.total >= 0) return std::clamp<std::int64_t>(leaves.total - leaf * leaves.unit, 0, leaves.unit);
-  if (leaves.even) return leaves.unit;
+  return bytes_of_member(member_of(leaf));
+}
+
+std::int64_t Phase::bytes_of_member(std::uint32_t member) const {
   const std::int64_t low = plan.part(part).of(0, block_bytes(plan.call, 0)).offset;
-  return std::clamp<std::int64_t>(block_bytes(plan.call, member_of(leaf)) - low, 0, leaves.unit);
+  return std::clamp<std::int64_t>(block_bytes(plan.call, member) - low, 0, leaves.unit);
+}
+
+// Full blocks come first, so that only the short ones, of the last ranks, have to be looked at.
+std::int64_t Phase::place_of(std::uint32_t leaf) const {
+  std::int64_t place = leaves.begin + leaf * leaves.stride;
+  if (!leaves.gapless) return place;
+  for (std::uint32_t member = plan.ranks(); member-- > 0;) {
+    const std::int64_t lacking = leaves.unit - bytes_of_member(member);
+    if (lacking == 0) break;
+    if (leaf_of(member) < leaf) place -= lacking;
+  }
+  return place;
 }
 
 std::vector<Piece> Phase::pieces(std::uint32_t begin, std::uint32_t end) const {
   std::vector<Piece> all;
-  const bool one = leaves.total >= 0 || (leaves.even && leaves.stride == leaves.unit);
-  if (one && leaves.total >= 0) {
+  if (leaves.total >= 0) {
     const std::int64_t low = std::min(leaves.total, begin * leaves.unit);
     all.push_back({leaves.begin + low, std::min(leaves.total, end * leaves.unit) - low});
-  } else if (one) {
-    all.push_back({leaves.begin + begin * leaves.stride, (end - begin) * leaves.unit});
+  } else if (leaves.gapless) {
+    const std::int64_t place = place_of(begin);
+    all.push_back({place, place_of(end) - place});
   } else {
-    for (std::uint32_t leaf = begin; leaf < end; ++leaf)
-      all.push_back({leaves.begin + leaf * leaves.stride, bytes_of(leaf)});
+    for (std::uint32_t leaf = begin; leaf < end; ++leaf) all.push_back({place_of(leaf), bytes_of(leaf)});
   }
   std::erase_if(all, [](const Piece& piece) { return piece.bytes == 0; });
   return all;
@@ -345,16 +372,15 @@ Phase phase_of(const DimensionPlan& plan, std::uint32_t dimension, std::uint32_t
   if (plan.call.kind == CollectiveKind::all_reduce) {
     const Piece piece = plan.part(part).of(0, size);
     const std::uint32_t leaves = plan.call.tuning.each_dimension_whole ? plan.size(dimension) : plan.ranks();
-    phase.leaves = {piece.offset, 0, ceil_divide(piece.bytes, leaves), piece.bytes, true};
+    phase.leaves = {piece.offset, 0, ceil_divide(piece.bytes, leaves), piece.bytes};
     if (plan.call.tuning.each_dimension_whole) {
       phase.width = 1;
       return phase;
     }
   } else {
     const Piece piece = plan.part(part).of(0, block_bytes(plan.call, 0));
-    const bool even = size % plan.ranks() == 0;
-    phase.leaves = {piece.offset, block_bytes(plan.call, 0), piece.bytes, -1, even};
-    if (!in_order(plan)) phase.leaves = {piece.offset * plan.ranks(), piece.bytes, piece.bytes, -1, even};
+    phase.leaves = {piece.offset, block_bytes(plan.call, 0), piece.bytes, -1, false};
+    if (!in_order(plan)) phase.leaves = {piece.offset * plan.ranks(), piece.bytes, piece.bytes, -1, true};
   }
   for (std::uint32_t d = 0; d < plan.grid.count && d <= dimension; ++d) {
     phase.width /= plan.size(d);
@@ -366,10 +392,11 @@ Phase phase_of(const DimensionPlan& plan, std::uint32_t dimension, std::uint32_t
 /// Copies between the order of ranks, in input or output, and that of leaves, in scratch.
 StepGenerator reorder(Phase phase, Buffer ranks_buffer, bool to_leaves) {
   const std::int64_t low = phase.plan.part(phase.part).of(0, block_bytes(phase.plan.call, 0)).offset;
+  std::int64_t place = phase.leaves.begin;
   for (std::uint32_t leaf = 0; leaf < phase.plan.ranks(); ++leaf) {
     const std::int64_t bytes = phase.bytes_of(leaf);
     const std::int64_t of_rank = block_begin(phase.plan.call, phase.member_of(leaf)) + low;
-    const std::int64_t of_leaf = phase.leaves.begin + leaf * phase.leaves.stride;
+    const std::int64_t of_leaf = std::exchange(place, place + bytes);
     if (bytes == 0) continue;
     const Step step = to_leaves ? reordered(ranks_buffer, of_rank, Buffer::scratch, of_leaf, bytes)
                                 : reordered(Buffer::scratch, of_leaf, ranks_buffer, of_rank, bytes);
@@ -393,7 +420,7 @@ StepGenerator reduce_scatter_lane(DimensionPlan plan, std::uint32_t dimension, s
     Places places{first && ordered ? Buffer::input : Buffer::scratch, last ? Buffer::output : Buffer::scratch, 0};
     const std::int64_t low = plan.part(part).of(0, block_bytes(plan.call, 0)).offset;
     const std::uint32_t own = phase.first + phase.slot(dimension, phase.self()) * phase.width;
-    if (last) places.shift = low - phase.leaves.begin - own * phase.leaves.stride;
+    if (last) places.shift = low - phase.place_of(own);
     StepGenerator steps = scatter_phase(phase, places);
     for (Step step; steps.next(step);) co_yield step;
     const Step mark = marked();
@@ -403,10 +430,9 @@ StepGenerator reduce_scatter_lane(DimensionPlan plan, std::uint32_t dimension, s
 
 /// The own block to where it is gathered.
 Step own_block(const Phase& phase, Buffer buffer) {
-  std::uint32_t leaf = 0;
-  while (phase.member_of(leaf) != phase.plan.index) ++leaf;
+  const std::uint32_t leaf = phase.leaf_of(phase.plan.index);
   const std::int64_t low = phase.plan.part(phase.part).of(0, block_bytes(phase.plan.call, 0)).offset;
-  return reordered(Buffer::input, low, buffer, phase.leaves.begin + leaf * phase.leaves.stride, phase.bytes_of(leaf));
+  return reordered(Buffer::input, low, buffer, phase.place_of(leaf), phase.bytes_of(leaf));
 }
 
 StepGenerator all_gather_lane(DimensionPlan plan, std::uint32_t dimension, std::uint32_t channel) {

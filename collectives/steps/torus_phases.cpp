@@ -2,6 +2,7 @@
 #include "collectives/steps/torus_phases.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "support/basics/contract.hpp"
 
@@ -80,33 +81,77 @@ std::uint32_t last_active(const Grid& grid, const PhaseOrder& order) {
   return phase == 0 ? grid.count : phase - 1;
 }
 
-/// The blocks of those members that share the coordinates of the phases before `phase` with `index`, and have `x` in
-/// it: runs of consecutive ones as one piece where the channel has whole blocks.
-Pieces blocks_of(const CollectiveCall& call, const Grid& grid, const PhaseOrder& order, std::uint32_t index,
-                 std::uint32_t phase, std::uint32_t x, ChannelShare share) {
-  std::uint32_t fixed = 0;  // bit set of dimensions
-  std::uint32_t base = 0;
-  for (std::uint32_t p = 0; p <= phase; ++p) {
-    const std::uint32_t dimension = order.dimensions[p];
-    fixed |= 1U << dimension;
-    base += (p == phase ? x : grid.coordinate(index, dimension)) * grid.stride(dimension);
-  }
-  std::uint32_t run = 1;
-  if (share.channels == 1)
-    for (std::uint32_t d = 0; d < grid.count && (fixed >> d & 1U) == 0; ++d) run *= grid.sizes[d];
-  return [&call, grid, fixed, base, run, share](std::uint32_t number) -> std::optional<Piece> {
-    std::uint32_t member = base;
-    std::uint64_t rest = std::uint64_t{number} * run;
-    for (std::uint32_t d = 0; d < grid.count; ++d) {
-      if ((fixed >> d & 1U) != 0) continue;
-      member += static_cast<std::uint32_t>(rest % grid.sizes[d]) * grid.stride(d);
-      rest /= grid.sizes[d];
+/// A channel's share of all blocks, one after another in scratch in an order in which each message of a phase is one
+/// piece: that of phase 0's coordinates first, then that of phase 1's, and so on. Memory is that of a ring.
+class BlockImage {
+ public:
+  BlockImage(const CollectiveCall& call, const Grid& grid, const PhaseOrder& order, ChannelShare share)
+      : call_(call), grid_(grid), order_(order), share_(share) {}
+
+  /// Places of a ring's pieces: that of coordinate x is from the x-th to the next one.
+  std::vector<std::int64_t> ring(std::uint32_t index, std::uint32_t phase) const {
+    std::uint32_t inner = 1;  // blocks of a piece
+    for (std::uint32_t p = phase + 1; p < grid_.count; ++p) inner *= grid_.sizes[order_.dimensions[p]];
+    const std::uint32_t size = grid_.sizes[order_.dimensions[phase]];
+    const std::uint32_t first = leaf_of(index) / (inner * size) * inner * size;
+    std::vector<std::int64_t> places;
+    std::int64_t at = 0;
+    for (std::uint32_t leaf = 0; leaf < first; ++leaf) at += block(leaf).bytes;
+    for (std::uint32_t leaf = first; leaf <= first + inner * size; ++leaf) {
+      if ((leaf - first) % inner == 0) places.push_back(at);
+      if (leaf < first + inner * size) at += block(leaf).bytes;
     }
-    if (rest > 0) return std::nullopt;
-    if (run == 1) return share.of(block_begin(call, member), block_bytes(call, member));
-    const std::int64_t begin = block_begin(call, member);
-    return Piece{begin, block_begin(call, member + run - 1) + block_bytes(call, member + run - 1) - begin};
-  };
+    return places;
+  }
+  /// Of the member's own block.
+  Piece own(std::uint32_t index) const {
+    Piece piece{0, 0};
+    const std::uint32_t end = leaf_of(index);
+    for (std::uint32_t leaf = 0; leaf < end; ++leaf) piece.offset += block(leaf).bytes;
+    piece.bytes = block(end).bytes;
+    return piece;
+  }
+  /// Steps between the blocks of `buffer`, at their places by rank, and the image. They take no time: a library sends
+  /// and receives blocks from where they are as one message (MPI's derived datatypes), and the image stands for that.
+  StepGenerator pack(Buffer buffer) const { return copies(*this, buffer, true); }
+  StepGenerator unpack(Buffer buffer) const { return copies(*this, buffer, false); }
+
+ private:
+  static StepGenerator copies(BlockImage image, Buffer buffer, bool packs) {
+    std::int64_t at = 0;
+    for (std::uint32_t leaf = 0; leaf < image.call_.communicator->size(); ++leaf) {
+      const Piece piece = image.block(leaf);
+      Step copy = packs ? local_copy(buffer, piece.offset, Buffer::scratch, at, piece.bytes)
+                        : local_copy(Buffer::scratch, at, buffer, piece.offset, piece.bytes);
+      copy.instant = true;
+      if (piece.bytes > 0) co_yield copy;
+      at += piece.bytes;
+    }
+  }
+  std::uint32_t leaf_of(std::uint32_t member) const {
+    std::uint32_t leaf = 0;
+    for (std::uint32_t p = 0; p < grid_.count; ++p)
+      leaf = leaf * grid_.sizes[order_.dimensions[p]] + grid_.coordinate(member, order_.dimensions[p]);
+    return leaf;
+  }
+  Piece block(std::uint32_t leaf) const {
+    std::uint32_t member = 0;
+    for (std::uint32_t p = grid_.count; p-- > 0;) {
+      const std::uint32_t dimension = order_.dimensions[p];
+      member += leaf % grid_.sizes[dimension] * grid_.stride(dimension);
+      leaf /= grid_.sizes[dimension];
+    }
+    return share_.of(block_begin(call_, member), block_bytes(call_, member));
+  }
+
+  CollectiveCall call_;
+  Grid grid_;
+  PhaseOrder order_;
+  ChannelShare share_;
+};
+
+Pieces piece_of(const std::vector<std::int64_t>& places, std::uint32_t x) {
+  return one_piece({places[x], places[x + 1] - places[x]});
 }
 
 }  // namespace
@@ -145,36 +190,45 @@ StepGenerator vector_all_gather(Grid grid, PhaseOrder order, std::uint32_t index
 
 StepGenerator block_all_gather(CollectiveCall call, Grid grid, PhaseOrder order, std::uint32_t index,
                                MessageSizes sizes, ChannelShare share) {
-  const Piece own = share.of(0, block_bytes(call, index));
-  Step copy = local_copy(Buffer::input, own.offset, Buffer::output, block_begin(call, index) + own.offset, own.bytes);
-  if (own.bytes > 0) co_yield copy;
+  const BlockImage image(call, grid, order, share);
+  const Piece place = image.own(index);
+  Step copy = local_copy(Buffer::input, share.of(0, block_bytes(call, index)).offset, Buffer::scratch, place.offset,
+                         place.bytes);
+  if (place.bytes > 0) co_yield copy;
   for (std::uint32_t phase = grid.count; phase-- > 0;) {
     const GridRing ring(grid, order, index, phase);
+    if (ring.size == 1) continue;
+    const std::vector<std::int64_t> places = image.ring(index, phase);
     for (std::uint32_t step = 0; step + 1 < ring.size; ++step) {
       Exchange exchange(sizes);
-      exchange.send(ring.next, Buffer::output, blocks_of(call, grid, order, index, phase, ring.before(step), share));
-      exchange.receive(ring.previous, Buffer::output,
-                       blocks_of(call, grid, order, index, phase, ring.before(step + 1), share));
+      exchange.send(ring.next, Buffer::scratch, piece_of(places, ring.before(step)));
+      exchange.receive(ring.previous, Buffer::scratch, piece_of(places, ring.before(step + 1)));
       for (Step one; exchange.next(one);) co_yield one;
     }
   }
+  StepGenerator unpacking = image.unpack(Buffer::output);
+  for (Step one; unpacking.next(one);) co_yield one;
 }
 
 StepGenerator block_reduce_scatter(CollectiveCall call, Grid grid, PhaseOrder order, std::uint32_t index,
                                    MessageSizes sizes, ChannelShare share) {
+  const BlockImage image(call, grid, order, share);
+  StepGenerator packing = image.pack(Buffer::input);
+  for (Step one; packing.next(one);) co_yield one;
   for (std::uint32_t phase = 0; phase < grid.count; ++phase) {
     const GridRing ring(grid, order, index, phase);
-    const Buffer local = phase == first_active(grid, order) ? Buffer::input : Buffer::scratch;
+    if (ring.size == 1) continue;
+    const std::vector<std::int64_t> places = image.ring(index, phase);
     for (std::uint32_t step = 1; step < ring.size; ++step) {
       Exchange exchange(sizes);
-      exchange.send(ring.next, step == 1 ? local : Buffer::scratch,
-                    blocks_of(call, grid, order, index, phase, ring.before(step), share));
-      if (phase == last_active(grid, order) && step + 1 == ring.size)
-        exchange.reduce(ring.previous, local, block_begin(call, index), Buffer::output,
-                        one_piece(share.of(0, block_bytes(call, index))));
-      else
-        exchange.reduce(ring.previous, local, 0, Buffer::scratch,
-                        blocks_of(call, grid, order, index, phase, ring.before(step + 1), share));
+      exchange.send(ring.next, Buffer::scratch, piece_of(places, ring.before(step)));
+      if (phase == last_active(grid, order) && step + 1 == ring.size) {
+        const Piece own = share.of(0, block_bytes(call, index));
+        exchange.reduce(ring.previous, Buffer::scratch, image.own(index).offset - own.offset, Buffer::output,
+                        one_piece(own));
+      } else {
+        exchange.reduce(ring.previous, Buffer::scratch, 0, Buffer::scratch, piece_of(places, ring.before(step + 1)));
+      }
       for (Step one; exchange.next(one);) co_yield one;
     }
   }

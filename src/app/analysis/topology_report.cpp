@@ -117,7 +117,8 @@ void examine_routing(const Topology& topology, TopologyReport& report) {
 }  // namespace
 
 std::int64_t TopologyReport::bisection_bps() const {
-  return formula_bps > 0 ? formula_bps : estimate.flow_bps >= 0 ? estimate.flow_bps : estimate.cut_bps;
+  const std::int64_t found = estimate.flow_bps >= 0 ? estimate.flow_bps : estimate.cut_bps;
+  return formula_bps > 0 ? std::min(formula_bps, found) : found;
 }
 
 TopologyReport report_topology(const Topology& whole, const std::vector<std::uint32_t>& processes,

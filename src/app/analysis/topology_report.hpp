@@ -55,7 +55,8 @@ struct TopologyReport {
   std::uint32_t max_disjoint = 0;
   std::vector<Partition> partitions;
 
-  /// The formula's value, else the estimate.
+  /// The formula's value, or the estimate if that is less: formulas of families count the links of one kind, and others
+  /// may be what limits.
   std::int64_t bisection_bps() const;
 };
 

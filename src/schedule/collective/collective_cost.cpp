@@ -184,7 +184,7 @@ class Model {
   }
 
   Time handling_time(const Lane& one) const {
-    if (one.step.primitive == Primitive::nop) return Time();
+    if (one.step.primitive == Primitive::nop || one.step.instant) return Time();
     const Bandwidth rate = reduces(one.step.primitive) ? call_.tuning.reduce_rate : call_.tuning.copy_rate;
     return call_.tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice_of(one), rate) : Time());
   }

@@ -69,6 +69,15 @@ class Reports(TopologyTest):
         self.assertEqual(report["bisection_bps"], 2 * 128 // 8 * 100_000_000_000)
         self.assertEqual(sum(report["hop_histogram"].values()), 128 * 127)
 
+    def test_local_links_that_limit_the_bisection(self):
+        """8 groups of 4 routers whose links inside are 4 times slower than those between groups: the formula counts these, 4 x 4
+        pairs of groups, and less gets through the groups to their ends."""
+        slow = {"kind": "dragonfly", "p": 2, "a": 4, "h": 2, "g": 8, "link_rate": "400 Gb/s", "link_delay": "1 us",
+                "local_link_rate": "100 Gb/s"}
+        report = self.report(slow)
+        self.assertEqual(report["bisection_bps"], min(report["bisection_formula_bps"], report["bisection_flow_bps"]))
+        self.assertLess(report["bisection_bps"], report["bisection_formula_bps"])
+
     def test_dragonfly(self):
         """The graph's distances beside those of the minimal route, local - global - local."""
         report = self.report(DRAGONFLY)

@@ -99,6 +99,19 @@ class Collective(unittest.TestCase):
         self.assertEqual(cost["time_ps"], 2 * (7 + 3) * alpha + 2 * 512_000 * 31 // 32 * beta)
         cost = self.cost("hierarchical", "all_reduce", 32, 512_000, "--ranks-per-server", "4")
         self.assertEqual(cost["time_ps"], 2 * (3 + 7) * alpha + 2 * 512_000 * 31 // 32 * beta)
+        # The halves of an all-reduce: sum(k - 1) messages of each rank, also with several channels (each its own) and if the
+        # last blocks are short, which by_dimension has where the size is no multiple of the ranks.
+        grids = (("hierarchical", ["--ranks-per-server", "4"], 3 + 7), ("bucket", ["--dimensions", "8x4"], 7 + 3),
+                 ("by_dimension", ["--dimensions", "8x4"], 7 + 3))
+        for algorithm, words, rounds in grids:
+            for kind in ("all_gather", "reduce_scatter"):
+                with self.subTest(algorithm=algorithm, kind=kind):
+                    cost = self.cost(algorithm, kind, 32, 512_000, *words)
+                    self.assertEqual((cost["rounds"], cost["messages"]), (rounds, 32 * rounds))
+                    self.assertEqual(cost["time_ps"], rounds * alpha + 512_000 * 31 // 32 * beta)
+                    self.assertEqual(self.cost(algorithm, kind, 32, 512_001, *words)["messages"], 32 * rounds)
+                    several = self.cost(algorithm, kind, 32, 512_000, *words, "--channels", 3)
+                    self.assertEqual((several["rounds"], several["messages"]), (rounds, 3 * 32 * rounds))
         # A chain of q chunks of c bytes: (p - 2 + q) (alpha + c beta) if each message waits for the one before on the link;
         # here links pipeline: (p - 1) (alpha + c beta) for the first chunk, then c beta for each further one.
         for p, q, c in ((2, 5, 1000), (9, 20, 4000)):
