@@ -2,7 +2,7 @@
 #include "collectives/steps/torus_phases.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "support/basics/contract.hpp"
 
@@ -82,34 +82,34 @@ std::uint32_t last_active(const Grid& grid, const PhaseOrder& order) {
 }
 
 /// A channel's share of all blocks, one after another in scratch in an order in which each message of a phase is one
-/// piece: that of phase 0's coordinates first, then that of phase 1's, and so on. Memory is that of a ring.
+/// piece: that of phase 0's coordinates first, then that of phase 1's, and so on.
 class BlockImage {
  public:
   BlockImage(const CollectiveCall& call, const Grid& grid, const PhaseOrder& order, ChannelShare share)
       : call_(call), grid_(grid), order_(order), share_(share) {}
 
-  /// Places of a ring's pieces: that of coordinate x is from the x-th to the next one.
-  std::vector<std::int64_t> ring(std::uint32_t index, std::uint32_t phase) const {
-    std::uint32_t inner = 1;  // blocks of a piece
-    for (std::uint32_t p = phase + 1; p < grid_.count; ++p) inner *= grid_.sizes[order_.dimensions[p]];
-    const std::uint32_t size = grid_.sizes[order_.dimensions[phase]];
-    const std::uint32_t first = leaf_of(index) / (inner * size) * inner * size;
-    std::vector<std::int64_t> places;
-    std::int64_t at = 0;
-    for (std::uint32_t leaf = 0; leaf < first; ++leaf) at += block(leaf).bytes;
-    for (std::uint32_t leaf = first; leaf <= first + inner * size; ++leaf) {
-      if ((leaf - first) % inner == 0) places.push_back(at);
-      if (leaf < first + inner * size) at += block(leaf).bytes;
-    }
-    return places;
+  /// Blocks of a piece in a phase.
+  std::uint32_t blocks(std::uint32_t phase) const {
+    std::uint32_t product = 1;
+    while (++phase < grid_.count) product *= grid_.sizes[order_.dimensions[phase]];
+    return product;
+  }
+  std::uint32_t leaf_of(std::uint32_t member) const {
+    std::uint32_t leaf = 0;
+    for (std::uint32_t p = 0; p < grid_.count; ++p)
+      leaf = leaf * grid_.sizes[order_.dimensions[p]] + grid_.coordinate(member, order_.dimensions[p]);
+    return leaf;
+  }
+  /// Bytes of leaves `begin` to `end` - 1.
+  std::int64_t bytes(std::uint32_t begin, std::uint32_t end) const {
+    std::int64_t sum = 0;
+    for (std::uint32_t leaf = begin; leaf < end; ++leaf) sum += block(leaf).bytes;
+    return sum;
   }
   /// Of the member's own block.
   Piece own(std::uint32_t index) const {
-    Piece piece{0, 0};
-    const std::uint32_t end = leaf_of(index);
-    for (std::uint32_t leaf = 0; leaf < end; ++leaf) piece.offset += block(leaf).bytes;
-    piece.bytes = block(end).bytes;
-    return piece;
+    const std::uint32_t leaf = leaf_of(index);
+    return {bytes(0, leaf), block(leaf).bytes};
   }
   /// Steps between the blocks of `buffer`, at their places by rank, and the image. They take no time: a library sends
   /// and receives blocks from where they are as one message (MPI's derived datatypes), and the image stands for that.
@@ -128,12 +128,6 @@ class BlockImage {
       at += piece.bytes;
     }
   }
-  std::uint32_t leaf_of(std::uint32_t member) const {
-    std::uint32_t leaf = 0;
-    for (std::uint32_t p = 0; p < grid_.count; ++p)
-      leaf = leaf * grid_.sizes[order_.dimensions[p]] + grid_.coordinate(member, order_.dimensions[p]);
-    return leaf;
-  }
   Piece block(std::uint32_t leaf) const {
     std::uint32_t member = 0;
     for (std::uint32_t p = grid_.count; p-- > 0;) {
@@ -150,9 +144,48 @@ class BlockImage {
   ChannelShare share_;
 };
 
-Pieces piece_of(const std::vector<std::int64_t>& places, std::uint32_t x) {
-  return one_piece({places[x], places[x + 1] - places[x]});
-}
+/// The pieces of a ring in an image, from a rank's own one backwards. Memory does not grow with the ring.
+class RingPieces {
+ public:
+  RingPieces(const BlockImage& image, const GridRing& ring, std::uint32_t index, std::uint32_t phase)
+      : image_(image), size_(ring.size), blocks_(image.blocks(phase)), x_(ring.x), upwards_(ring.direction != 1) {
+    const std::uint32_t leaf = image.leaf_of(index);
+    first_ = leaf - leaf % (blocks_ * size_);
+    begin_ = image.bytes(0, first_);
+    end_ = begin_ + image.bytes(first_, first_ + blocks_ * size_);
+    piece_ = {begin_ + image.bytes(first_, first_ + x_ * blocks_), bytes(x_)};
+  }
+  /// That of coordinate GridRing::before(number of calls before this one).
+  Piece take() {
+    const Piece taken = piece_;
+    upwards_ ? move_up() : move_down();
+    return taken;
+  }
+
+ private:
+  std::int64_t bytes(std::uint32_t x) const { return image_.bytes(first_ + x * blocks_, first_ + (x + 1) * blocks_); }
+  void move_up() {
+    const bool wraps = ++x_ == size_;
+    if (wraps) x_ = 0;
+    piece_ = {wraps ? begin_ : piece_.offset + piece_.bytes, bytes(x_)};
+  }
+  void move_down() {
+    const std::int64_t end = x_ == 0 ? end_ : piece_.offset;
+    x_ = (x_ == 0 ? size_ : x_) - 1;
+    piece_.bytes = bytes(x_);
+    piece_.offset = end - piece_.bytes;
+  }
+
+  const BlockImage& image_;
+  std::uint32_t size_;
+  std::uint32_t blocks_;
+  std::uint32_t x_;
+  bool upwards_;
+  std::uint32_t first_ = 0;  // leaf
+  std::int64_t begin_ = 0;
+  std::int64_t end_ = 0;
+  Piece piece_;
+};
 
 }  // namespace
 
@@ -198,11 +231,13 @@ StepGenerator block_all_gather(CollectiveCall call, Grid grid, PhaseOrder order,
   for (std::uint32_t phase = grid.count; phase-- > 0;) {
     const GridRing ring(grid, order, index, phase);
     if (ring.size == 1) continue;
-    const std::vector<std::int64_t> places = image.ring(index, phase);
+    RingPieces pieces(image, ring, index, phase);
+    Piece arriving = pieces.take();
     for (std::uint32_t step = 0; step + 1 < ring.size; ++step) {
+      const Piece sent = std::exchange(arriving, pieces.take());
       Exchange exchange(sizes);
-      exchange.send(ring.next, Buffer::scratch, piece_of(places, ring.before(step)));
-      exchange.receive(ring.previous, Buffer::scratch, piece_of(places, ring.before(step + 1)));
+      exchange.send(ring.next, Buffer::scratch, one_piece(sent));
+      exchange.receive(ring.previous, Buffer::scratch, one_piece(arriving));
       for (Step one; exchange.next(one);) co_yield one;
     }
   }
@@ -218,16 +253,19 @@ StepGenerator block_reduce_scatter(CollectiveCall call, Grid grid, PhaseOrder or
   for (std::uint32_t phase = 0; phase < grid.count; ++phase) {
     const GridRing ring(grid, order, index, phase);
     if (ring.size == 1) continue;
-    const std::vector<std::int64_t> places = image.ring(index, phase);
+    RingPieces pieces(image, ring, index, phase);
+    pieces.take();
+    Piece arriving = pieces.take();
     for (std::uint32_t step = 1; step < ring.size; ++step) {
+      const Piece sent = std::exchange(arriving, pieces.take());
       Exchange exchange(sizes);
-      exchange.send(ring.next, Buffer::scratch, piece_of(places, ring.before(step)));
+      exchange.send(ring.next, Buffer::scratch, one_piece(sent));
       if (phase == last_active(grid, order) && step + 1 == ring.size) {
         const Piece own = share.of(0, block_bytes(call, index));
         exchange.reduce(ring.previous, Buffer::scratch, image.own(index).offset - own.offset, Buffer::output,
                         one_piece(own));
       } else {
-        exchange.reduce(ring.previous, Buffer::scratch, 0, Buffer::scratch, piece_of(places, ring.before(step + 1)));
+        exchange.reduce(ring.previous, Buffer::scratch, 0, Buffer::scratch, one_piece(arriving));
       }
       for (Step one; exchange.next(one);) co_yield one;
     }
