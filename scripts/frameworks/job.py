@@ -181,7 +181,8 @@ class Calls:
             for rank in ranks:
                 count = self.found.get((ranks, rank), -1) + 1
                 if count != len(calls):
-                    raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {count} calls in the "
+                    made = f"{count} call{'' if count == 1 else 's'}"
+                    raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {made} in the "
                                      f"group {brief(ranks)}, and {self.who_makes(ranks, len(calls) - 1)} {len(calls)}: "
                                      "the traces do not have the same steps")
 

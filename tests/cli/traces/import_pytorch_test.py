@@ -293,6 +293,8 @@ class Pytorch(ImportTest):
         self.traces(one, two)
         self.refused("traces", says=[r"^weft: traces/rank0.json: rank 0 makes 2 calls in the group \[0, 1\], and "
                                      r"rank 1 \(traces/rank1.json\) 3: "])
+        self.traces(data_parallel_step(0, 2, buckets=1), data_parallel_step(1, 2))
+        self.refused("traces", says=[r"^weft: traces/rank0.json: rank 0 makes 1 call in the group \[0, 1\], and "])
         three = data_parallel_step(1, 2)
         for event in three.events:
             if event["args"].get("In msg nelems"):
