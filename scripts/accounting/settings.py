@@ -12,6 +12,7 @@ ESTIMATES = ("low", "mid", "high")
 NUMBERS = ("training_tokens", "training_steps", "tokens_per_step", "flop_per_step")
 KEYS = ("estimate", "accelerator", "start_hour", "cable_lengths", "accelerators_per_server", *NUMBERS)
 ABOVE_ZERO = ("lifetime", "availability")  # prices and emissions are divided by them
+LEAST = {"pue": 1.0}  # energy of the building by that of the machine in it
 USUAL_ACCELERATOR = "h100-sxm"
 HOURS = 24
 
@@ -52,7 +53,7 @@ def one_of(item, known, what):
 
 
 def figure(item, name):
-    value = number(item)
+    value = number(item, LEAST.get(name, 0.0))
     if value == 0 and name in ABOVE_ZERO:
         raise item.error(f"{name}: found {item.found()}; expected a number above 0")
     return value

@@ -15,6 +15,7 @@ TITLES = {"machine": ("machine_cost", "machine_network_cost", "machine_embodied"
           "step": ("energy_per_step", "cost_per_step", "carbon_per_step", "tcdp", "cci"),
           "token": ("energy_per_token", "cost_per_token", "carbon_per_token"),
           "training": ("training_time", "training_energy", "training_cost", "training_carbon")}
+CUT = "INCOMPLETE: the run was interrupted or cut short; energy, cost and emissions are those until then"
 LONGEST = {"copper": "up to 3 m", "active": "up to 30 m", "optical": "up to 100 m", "long": "longer"}
 
 
@@ -26,10 +27,20 @@ def value_text(value, unit):
     return "–" if value is None else readable(float(value), unit)
 
 
+def is_complete(usage):
+    """False if the run was interrupted or cut short. Records of older studies do not say."""
+    return usage.get("complete", True)
+
+
+def servers_of(bill, settings):
+    """Those that costs and energy count, also where the machine does not say."""
+    return bill.server_count(settings.numbers.get("accelerators_per_server"))
+
+
 def bill_rows(bill, settings):
     """[(part, number)]."""
     rows = [("accelerators", bill.accelerators), ("storage hosts", bill.storage),
-            ("servers", bill.server_count(settings.numbers.get("accelerators_per_server"))), ("NICs", bill.nics)]
+            ("servers", servers_of(bill, settings)), ("NICs", bill.nics)]
     rows += [(f"switches of {ports} ports", count) for ports, count in sorted(bill.switches.items())]
     rows += [(f"cables {LONGEST[kind]}", bill.cables_by_kind(settings.lengths_of(bill))[kind][0]) for kind, _ in LENGTHS]
     return [(name, count) for name, count in rows if count]
@@ -43,7 +54,8 @@ def aligned(rows):
 
 def as_table(usage, settings):
     accounts = accounts_of(usage, settings)
-    text = "\n" + aligned([(name, f"{count:,}") for name, count in bill_rows(accounts["mid"].bill, settings)])
+    text = "" if is_complete(usage) else f"\n  {CUT}\n"
+    text += "\n" + aligned([(name, f"{count:,}") for name, count in bill_rows(accounts["mid"].bill, settings)])
     for title, names in TITLES.items():
         rows = [(title, *ESTIMATES)]
         for name in names:
@@ -62,7 +74,8 @@ def as_table(usage, settings):
 def as_json(usage, settings):
     accounts = accounts_of(usage, settings)
     mid = accounts["mid"]
-    return json.dumps({"bill_of_materials": usage["bill"], "steps": usage["steps"], "tokens_per_step": mid.tokens,
-                       "flop_per_step": mid.flop, "training_steps": mid.training_steps,
+    bill = {**usage["bill"], "servers": servers_of(mid.bill, settings)}
+    return json.dumps({"complete": is_complete(usage), "bill_of_materials": bill, "steps": usage["steps"],
+                       "tokens_per_step": mid.tokens, "flop_per_step": mid.flop, "training_steps": mid.training_steps,
                        **{estimate: {"figures": one.figures, "energy": one.energy_parts, "capital": one.capital_parts,
                                      "embodied": one.embodied_parts} for estimate, one in accounts.items()}}, indent=2)

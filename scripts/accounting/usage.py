@@ -91,8 +91,8 @@ def usage_of_file(file):
     tokens, flop = work_of_step(model)
     steps, job_time = longest_job(file)
     memory = of_text(MEMORY, model, "memory per rank")
-    return {"bill": bill.as_data(), "device": device_of(experiment), "span": span * PICO, "steps": steps,
-            "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
+    return {"complete": bool(file.attrs.get("complete", 1)), "bill": bill.as_data(), "device": device_of(experiment),
+            "span": span * PICO, "steps": steps, "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
             "compute": int(ranks["compute"][:][computing].sum()) * PICO,
             "communication": int(ranks["exposed"][:][computing].sum()) * PICO, "switch_busy": float(busy.sum()),
             "memory": None if memory is None else int(memory[0] * 1e9),

@@ -27,6 +27,19 @@ def parse():
     return parser.parse_args()
 
 
+def map_of_file(path):
+    """The `accounting:` map of a file, or the whole file, as data. Errors in it name their line."""
+    from accounting.settings import Settings
+    from support import nodes
+
+    item = nodes.load(path)[1]
+    named = [value for key, value in item.entries() if key.node.value == "accounting"] if item.is_map() else []
+    item = named[0] if named else item
+    if not item.is_null():
+        Settings(item)
+    return item.data()
+
+
 def section(options):
     """The `accounting:` map as data, and its file."""
     import h5py
@@ -37,8 +50,7 @@ def section(options):
 
     place = options.accounting or options.run
     if options.accounting:
-        data = nodes.load(place)[1].data()
-        data = data.get("accounting", data) if isinstance(data, dict) else data
+        data = map_of_file(place)
     else:
         with h5py.File(place, "r") as file:
             data = experiment_of(file).get("accounting")

@@ -193,7 +193,8 @@ class Runs(ProgramTest):
         self.assertGreater(figures["run_energy"], 0)
         for name in ("energy_per_step", "energy_per_token", "tcdp", "cci", "training_time", "training_energy"):
             self.assertIsNone(figures[name], name)
-        self.run_weft("account", results)
+        self.assertIs(found["complete"], False)
+        self.assertIn("INCOMPLETE: the run was interrupted or cut short", self.run_weft("account", results).out)
 
     def test_energy_is_the_integral_of_power(self):
         _, results = self.simulate(TRAINING)
@@ -232,6 +233,9 @@ class Runs(ProgramTest):
         optics = 48 * 2 * 4 * figures["optical_end_power"] * span
         expected = gpus + switches + optics + (2 * figures["server_power"] + 16 * figures["nic_power"]) * span
         found = self.account(results, "--set", "training_tokens=1e9", "--set", "grid_intensity=FR")
+        # The machine does not say how many servers it has: the same number counts in prices and is told.
+        self.assertEqual((found["bill_of_materials"]["servers"], found["complete"]), (2, True))
+        self.assertEqual(self.account(results, "--set", "accelerators_per_server=4")["bill_of_materials"]["servers"], 4)
         self.assertEqual((found["tokens_per_step"], found["steps"]), (16 * 256, 1))
         mid = found["mid"]["figures"]
         self.assertAlmostEqual(mid["run_energy_of_machine"] / expected, 1, 9)
@@ -270,6 +274,7 @@ class Runs(ProgramTest):
     def test_text(self):
         _, results = self.simulate(TRAINING)
         text = self.run_weft("account", results, "--set", "training_steps=1000").out
+        self.assertNotIn("INCOMPLETE", text)
         for part in ("accelerators", "switches of 4 ports", "cables up to 100 m", "low", "energy_per_token",
                      "training_cost", "kW"):
             self.assertIn(part, text)
@@ -302,7 +307,7 @@ class Runs(ProgramTest):
             "cable_lengths: {host: far}": ["'far'"],
         }
         refused = ("lifetime=0", "availability=0", "lifetime={low: 1, mid: 0, high: 2}", "accelerators_per_server=0",
-                      "accelerators_per_server=1.5")
+                      "accelerators_per_server=1.5", "pue=0.5", "pue={low: 1, mid: 0.9, high: 2}")
         _, results = self.simulate({**TRAINING, "output": {"messages": "none"}})
         for line, parts in wrong.items():
             with self.subTest(line):
@@ -316,6 +321,11 @@ class Runs(ProgramTest):
                 done = weft("sweep", "study.yaml", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
                 self.assertIn("wrong.yaml:4: ", done.err)
+                for text in (f"# figures\n{line}\n", f"topology: 1\naccounting: {{{line}}}\n"):
+                    done = weft("account", results, "--accounting", self.write(text, "figures.yaml"), folder=self.folder)
+                    self.assertEqual(done.code, EXIT_INPUT, done)
+                    for part in ("figures.yaml:2: ", *parts):
+                        self.assertIn(part, done.err)
                 key, _, value = line.partition(": ")
                 done = weft("account", results, "--set", f"{key}={value}", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
