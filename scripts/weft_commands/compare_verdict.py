@@ -18,6 +18,8 @@ def sentences(found, computed):
 
 def verdict(found):
     row, first, second = found["headline"], found["first"], found["second"]
+    if found["incomplete"]:
+        return cut_short(found["incomplete"])
     if row["change"] is None:
         return f"{first} and {second} have no time in common that could be compared."
     what = row["what"]
@@ -26,6 +28,12 @@ def verdict(found):
     word = "slower" if row["change"] > 0 else "faster"
     by = "" if row["percent"] is None else f"{abs(row['percent']):.3g} % "
     return f"{second} is {by}{word} than {first}: {what} {pair(row)}, {change_text(row['change'], 'ps')}."
+
+
+def cut_short(names):
+    if len(names) == 1:
+        return f"{names[0]} did not reach its end; its time cannot be compared."
+    return f"{listed(names)} did not reach their ends; their times cannot be compared."
 
 
 def shares(found):

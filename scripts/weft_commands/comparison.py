@@ -80,12 +80,18 @@ class Comparison:
 
     def headline(self):
         """The step time that changed most, of jobs that both runs have done, without background jobs; otherwise the
-        simulated time."""
+        simulated time. Without a change if a run did not reach its end: less time is then no gain."""
         rows = [change(self.of_job("step time", name), self.first.jobs[name]["step_time"],
                        self.second.jobs[name]["step_time"], job=name)
                 for name in self.common_jobs() if not self.first.jobs[name].get("background")]
         rows = [row for row in rows if row["change"] is not None]
-        return (ranked(rows) or rows or [self.simulated_time()])[0]
+        row = (ranked(rows) or rows or [self.simulated_time()])[0]
+        return {**row, "change": None, "percent": None} if self.incomplete() else row
+
+    def incomplete(self):
+        """Names of the runs that were interrupted or cut short."""
+        pairs = zip((self.first, self.second), self.names)
+        return list(dict.fromkeys(name for facts, name in pairs if not facts.run.complete))
 
     def simulated_time(self):
         return change("simulated time", self.first.run.simulated_time, self.second.run.simulated_time, job=None)
@@ -215,6 +221,7 @@ class Comparison:
         found = {
             "first": self.names[0],
             "second": self.names[1],
+            "incomplete": self.incomplete(),
             "headline": headline,
             "inputs": self.inputs,
             "outcome": self.outcome(),

@@ -256,8 +256,20 @@ class UnlikeRuns(Compare):
         self.assertIn("short.h5 did not reach its end: its times are those until then.", found["notes"])
         # The time of the steps that it has done is not known.
         self.assertEqual(found["headline"]["what"], "simulated time")
+        self.assert_no_verdict(found, ["short.h5"], "short.h5 did not reach its end; its time cannot be compared.")
+        self.assert_no_verdict(self.first_comparison(short, self.folder / "whole.h5"), ["short.h5"],
+                               "short.h5 did not reach its end; its time cannot be compared.")
+        other = self.run_one({**STEP, "simulation": {"until": "100 us"}}, "other")
+        self.assert_no_verdict(self.first_comparison(short, other), ["short.h5", "other.h5"],
+                               "short.h5 and other.h5 did not reach their ends; their times cannot be compared.")
         steps = [row for row in found["outcome"] if row["what"] == "step time"]
         self.assertEqual([(row["percent"], None in (row["first"], row["second"])) for row in steps], [(None, True)])
+
+    def assert_no_verdict(self, found, incomplete, sentence):
+        self.assertEqual((found["incomplete"], found["sentences"][0]), (incomplete, sentence))
+        self.assertEqual((found["headline"]["change"], found["headline"]["percent"]), (None, None))
+        for word in ("faster", "slower", "Of the change"):
+            self.assertNotIn(word, " ".join(found["sentences"]))
 
     def test_what_is_of_no_influence_is_no_cause(self):
         first = self.run_one(STEP, "first")
