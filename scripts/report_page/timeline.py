@@ -16,14 +16,17 @@ KINDS = ("compute", "collective", "send", "receive")
 PHASES = ((r"\bforward\b", "forward"), (r"\bbackward\b", "backward"), (r"\boptimi[sz]er\b", "optimizer"),
           (r"\bactivations\b|micro-batch \S+ gradients\b", "pipeline"), (r"\bgrad(ient)?s?\b|\bbucket\b", "gradients"),
           (r"\bparam(eter)?s?\b", "parameters"), (r"\bcheckpoint\b", "checkpoint"), (r"\bgap\b", "gap"))
+# A word of digits, as in `all_reduce 3 of group 1`, and the number at the end of a name, but not the shape of a kernel,
+# such as 128x64.
+COUNTERS = re.compile(r"(?<!\S)[\d.:#]+(?!\S)|(?<!\dx)(?<![\d.:#])[\d.:#]+$")
 
 
 def phase_of(label, kind):
-    """The phase in a label; otherwise the label without its numbers."""
+    """The phase in a label; otherwise the label without the numbers that count calls."""
     for pattern, phase in PHASES:
         if re.search(pattern, label):
             return phase
-    return re.sub(r"[\d.:#]+", "", label).strip() or KINDS[min(kind, 3)]
+    return " ".join(COUNTERS.sub("", label).split()) or KINDS[min(kind, 3)]
 
 
 def lanes_of(starts, ends, most=MAX_LANES):

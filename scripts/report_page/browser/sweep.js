@@ -5,6 +5,8 @@
 const ROWS_SHOWN = 500, HIT = 8;
 // Of what is neither input nor output; the rest is for programs.
 const TOLD = ["case", "status", "error", "broken", "pareto", "place", "ideal_place", "objective", "ideal_objective"];
+// Outputs of which more is better, beside those with a unit per second.
+const RATE_NAMES = /(^|_)(algbw|busbw|bandwidth|throughput|goodput|mfu)(_|$)|_per_s(econd)?$/;
 
 class Sweep {
   constructor(box, data) {
@@ -13,8 +15,8 @@ class Sweep {
     const outputs = this.numbers.filter((column) => column.role === "output");
     const inputs = this.numbers.filter((column) => column.role === "input");
     [this.x, this.y] = [outputs[1] || inputs[0] || outputs[0], outputs[0] || inputs[0]];
-    this.better = {x: 1, y: 1};
     this.followObjective();
+    this.better = {x: this.direction(this.x), y: this.direction(this.y)};
     this.colourBy = this.bestColour();
     this.chosen = -1;
     if (this.y) this.build(box);
@@ -27,11 +29,26 @@ class Sweep {
   followObjective() {
     const {minimize, maximize, within} = this.data.objective || {minimize: [], maximize: [], within: []};
     const find = (name) => this.numbers.find((column) => column.name === name);
-    const asked = [...minimize.map((name) => [find(name), 1]), ...maximize.map((name) => [find(name), -1])]
-      .filter(([column]) => column);
-    if (asked.length > 1) [[this.x, this.better.x], [this.y, this.better.y]] = asked;
+    this.asked = new Map([...minimize.map((name) => [find(name), 1]), ...maximize.map((name) => [find(name), -1])]
+      .filter(([column]) => column));
+    if (this.asked.size > 1) [this.x, this.y] = this.asked.keys();
     this.within = within.map((name) => this.data.columns.find((column) => column.name === name)).filter(Boolean);
     this.only = this.within.length ? String(this.within[0].values.at(-1)) : "";
+  }
+
+  /** 1 if small is good, -1 if large is: as the study asks, otherwise large for rates. */
+  direction(column) {
+    if (this.asked.has(column)) return this.asked.get(column);
+    const rate = column?.role === "output" && (column.unit.endsWith("/s") || RATE_NAMES.test(column.title));
+    return rate ? -1 : 1;
+  }
+
+  /** Draws another column, with the direction that is usual for it. */
+  setAxis(key, name) {
+    const column = this.data.columns.find((other) => other.name === name);
+    const better = {...this.better, [key]: this.direction(column)};
+    this.ways[key].querySelector("select").value = String(better[key]);
+    this.change({[key]: column, better});
   }
 
   /** The input of most different values that colours can tell apart. */
@@ -52,16 +69,17 @@ class Sweep {
     const names = this.numbers.map((column) => [column.name, column.title]);
     const all = this.data.columns.map((column) => [column.name, column.title]);
     const find = (name) => this.data.columns.find((column) => column.name === name);
-    const set = (key) => (name) => this.change({[key]: find(name)});
-    const direction = (key) => (value) => this.change({better: {...this.better, [key]: Number(value)}});
-    const ways = [["1", "small is good"], ["-1", "large is good"], ["0", "neither"]];
+    const axis = (key) => (name) => this.setAxis(key, name);
+    const words = [["1", "small is good"], ["-1", "large is good"], ["0", "neither"]];
+    const way = (key) => choice("", words, String(this.better[key]),
+      (value) => this.change({better: {...this.better, [key]: Number(value)}}));
+    this.ways = {x: way("x"), y: way("y")};
     const only = this.within.slice(0, 1).map((column) => choice(`Only ${column.title}`,
       [["", "all"], ...[...new Set(column.values)].map((value) => [String(value), cellText(value, column.unit)])], this.only,
       (value) => this.change({only: value})));
-    box.append(element("div", {class: "tools"}, choice("Across", names, this.x.name, set("x")),
-      choice("", ways, String(this.better.x), direction("x")), choice("Up", names, this.y.name, set("y")),
-      choice("", ways, String(this.better.y), direction("y")),
-      choice("Colours by", all, (this.colourBy || this.y).name, set("colourBy")), ...only),
+    box.append(element("div", {class: "tools"}, choice("Across", names, this.x.name, axis("x")), this.ways.x,
+      choice("Up", names, this.y.name, axis("y")), this.ways.y,
+      choice("Colours by", all, (this.colourBy || this.y).name, (name) => this.change({colourBy: find(name)})), ...only),
     this.legend, element("div", {class: "frame"}, this.canvas));
     onKeys(this.canvas, {n: () => this.step(1), p: () => this.step(-1), ArrowRight: () => this.step(1),
       ArrowLeft: () => this.step(-1), Escape: hideTip});

@@ -398,6 +398,15 @@ class Charts(PageTest):
         self.assertEqual(operations.label.tolist(), rows["label"][mine].tolist())
 
 
+    def test_phases_are_labels_without_the_numbers_that_count_calls(self):
+        for label, phase in {"all_reduce 3 of group 12": "all_reduce of group", "step 4 of data.1": "step of data",
+                             "micro-batch 1 backward block 3": "backward", "12": "compute", "gemm_7": "gemm_",
+                             "s16816gemm_128x128_ldg8_nn": "s16816gemm_128x128_ldg8_nn",
+                             "s16816gemm_256x64_ldg8_nn": "s16816gemm_256x64_ldg8_nn", "gemm_128x64": "gemm_128x64",
+                             "gemm_128x128": "gemm_128x128"}.items():
+            self.assertEqual(timeline.phase_of(label, 0), phase)
+
+
 class SeveralFiles(PageTest):
     def test_runs_side_by_side(self):
         _, first = self.simulate(IDLE, output="first.h5")
@@ -428,6 +437,26 @@ class SeveralFiles(PageTest):
             write_numbers(cases, "out_cost", cost)
             write_text(cases, "status", ["done"] * 60)
         return self.folder / "sweep.h5", time, cost
+
+    def test_of_rates_large_is_good(self):
+        """Of outputs with a unit per second or such a name, unless the study asks otherwise; not of inputs."""
+        with h5py.File(self.folder / "rates.h5", "w") as file:
+            file.attrs["format"] = "weft-sweep"
+            cases = file.create_group("cases")
+            write_numbers(cases, "case", range(3), "id")
+            write_numbers(cases, "in_rate", [1, 2, 3], "bit/s")
+            for name, unit in (("out_job_time", "ps"), ("out_busbw", "GB/s"), ("derived_throughput", "1")):
+                write_numbers(cases, name, [1, 2, 3], unit)
+        self.show(self.folder / "rates.h5")
+        chart = "charts.find((chart) => chart instanceof Sweep)"
+        better = "({x: %s.better.x, y: %s.better.y})" % (chart, chart)
+        self.assertEqual(self.browser.value(f"{chart}.y.name"), "out_busbw")
+        self.assertEqual(self.browser.value(better), {"x": 1, "y": -1})
+        self.assertEqual(self.browser.value(f"{chart}.ways.y.querySelector('select').value"), "-1")
+        for name, way in (("in_rate", 1), ("derived_throughput", -1), ("out_job_time", 1)):
+            self.browser.value(f"{chart}.setAxis('y', '{name}')")
+            self.assertEqual(self.browser.value(better)["y"], way, name)
+            self.assertEqual(self.browser.value(f"{chart}.ways.y.querySelector('select').value"), str(way))
 
     def test_what_a_study_finds(self):
         """The Pareto front, sensitivity, and a search, of a study of two algorithms and three sizes."""
