@@ -30,7 +30,7 @@ def parse():
     again.add_argument("--resume", action="store_true", help="use what has been run before (the default)")
     again.add_argument("--fresh", action="store_true", help="run all cases again")
     parser.add_argument("--summary", choices=["table", "json"], default="table", help="what to print at the end")
-    parser.add_argument("--quiet", action="store_true", help="no progress, no table at the end")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no table at the end; failures are told")
     return parser.parse_args()
 
 
@@ -50,6 +50,8 @@ def sweep_command():
         study.run(jobs, None if options.case is None else {options.case}, options.fresh)
     if options.case is not None:
         return 3 if study.row_of(options.case)["status"] in ("failed", "missing") else 0
+    if not options.collect:
+        study.expect_some_accepted()
     rows = study.rows()
     for text in study.empty_outputs(rows):
         print(f"weft: warning: no run has numbers for the output '{text}'", file=sys.stderr)

@@ -12,6 +12,7 @@ from support.nodes import flow
 from support.quantities import BASES, parse_number, parse_quantity
 
 SECTIONS = ["topology", "network", "workload", "background", "simulation", "output", "accounting"]
+VARIED = ("grid", "list", "plans", "random", "latin_hypercube")
 MAX_CASES = 1_000_000
 
 
@@ -235,7 +236,7 @@ class Axes:
 
     def __init__(self, parts):
         self.keys, products = {}, []
-        for name in [name for name in parts if name in ("grid", "list", "plans", "random", "latin_hypercube")]:
+        for name in [name for name in parts if name in VARIED]:
             if name == "plans":
                 products.append(read_plans(parts[name]))
                 for key in products[-1][0]:

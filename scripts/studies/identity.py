@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -34,6 +35,17 @@ class Program:
         # A revision that does not identify the build is not enough.
         if self.revision == "unknown" or self.revision.endswith("-dirty"):
             self.revision += " " + digest_of_file(self.path)[:12]
+
+
+def printed_object(text, command):
+    """The JSON object that a command of weft has printed, also after lines of text."""
+    start = re.search(r"^\{", text, re.MULTILINE)
+    try:
+        return json.loads(text[start.start():] if start else text)
+    except ValueError:
+        found = (text.strip().splitlines() or ["nothing"])[0][:80]
+        raise EnvironmentFailure(f"`weft {command}` printed '{found}'; expected one JSON object; is it of another "
+                                 "version?") from None
 
 
 # The environment of a program started by mpirun or Slurm would make its children parts of it.

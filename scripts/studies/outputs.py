@@ -88,11 +88,12 @@ REDUCTION = re.compile(r"(\w+) +/?([\w/]+/\w+)")
 
 
 class Output:
-    """A column of outcomes. `reduction` is (name, path of a column) if the results file is needed for it."""
+    """A column of outcomes. `reduction` is (name, path of a column) if the results file is needed for it, and `item` its
+    place in the study."""
 
-    def __init__(self, name, unit="1", description="", of_summary=None, reduction=None):
+    def __init__(self, name, unit="1", description="", of_summary=None, reduction=None, item=None):
         self.name, self.unit, self.description = name, unit, description
-        self.of_summary, self.reduction = of_summary, reduction
+        self.of_summary, self.reduction, self.item = of_summary, reduction, item
 
     @property
     def needs_usage(self):
@@ -140,7 +141,7 @@ def read_outputs(item):
                 name = key.node.value
                 if not name.isidentifier() or name in NAMES or name in outputs:
                     raise key.error(f"found '{name}'; expected a new name of letters, digits and _")
-                outputs[name] = Output(name, reduction=read_reduction(value))
+                outputs[name] = Output(name, reduction=read_reduction(value), item=value)
             continue
         name = entry.text("the name of an output, or {NAME: REDUCTION table/column},")
         if name not in NAMES:

@@ -9,6 +9,7 @@ from support.errors import EnvironmentFailure
 
 from .processes import Processes
 
+REFUSED = " (exit code 2)"  # the end of errors of wrong inputs
 LOOK = 0.5  # s between checks of runs in other programs
 
 
@@ -40,7 +41,11 @@ class Progress:
 
     def tell(self, text):
         if not self.quiet:
-            print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
+            self.warn(text)
+
+    def warn(self, text):
+        """Also with --quiet."""
+        print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
 
     def step(self, running):
         """One run has ended. The remaining ones are expected to take as long as the earlier ones, on average."""
@@ -133,7 +138,7 @@ class Runs:
             how = f"exit code {ended.code}" if ended.code >= 0 else f"signal {-ended.code}"
             self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()
             self.records.keep_error(identity, self.errors[identity])
-            progress.tell(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
+            progress.warn(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
         lock.give_back()
 
     def error(self, number):

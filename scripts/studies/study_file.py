@@ -27,6 +27,16 @@ class Case:
         self.broken = ""  # the constraint that it violates before it runs
 
 
+def key_in(item, name):
+    """The first key of that name in a map or a list, however deep; None if there is none."""
+    if item.is_list():
+        return next((key for key in (key_in(one, name) for one in item.items()) if key), None)
+    if not item.is_map():
+        return None
+    found = next((key for key, _ in item.entries() if key.node.value == name), None)
+    return found or next((key for key in (key_in(value, name) for _, value in item.entries()) if key), None)
+
+
 class Study:
     """The content of a study file. `cases` in their order; columns: the keys of `inputs`, `outputs` and `derived`."""
 
@@ -59,6 +69,12 @@ class Study:
         self.allow_unequal = "allow_unequal" in parts and parts["allow_unequal"].boolean()
         self.processes = parts["processes"].integer(1, "a number of MPI processes") if "processes" in parts else 0
         self.keep_runs = "keep_runs" not in parts or parts["keep_runs"].boolean()
+
+    def place_of(self, path):
+        """The key by which the study sets a path, or the section `plans`, which has no keys for its paths."""
+        parts = self.parts
+        found = (key_in(parts[name], path) for name in ("set", *axes.VARIED) if name in parts)
+        return next((key for key in found if key), parts.get("plans", parts["experiment"]))
 
     def read_experiment(self, item):
         """The base: a file, or a map in the study. Relative names in it are relative to `folder`."""

@@ -11,12 +11,12 @@ from support import nodes
 from support.errors import StudyError
 from support.output_files import output_path
 
-from . import pareto, search
-from .identity import Identity, Program, digest_of
+from . import columns, pareto, search
+from .identity import Identity, Program, digest_of, printed_object
 from .machines import check_equal, figures_of
 from .processes import Processes
 from .records import Records, write_whole
-from .runs import Runs, name_of
+from .runs import REFUSED, Runs, name_of
 from .study_file import Case, load_study
 
 
@@ -79,9 +79,11 @@ class Sweep:
         return words
 
     def prepare(self, jobs):
-        """Checks machines, figures that are held equal, and constraints that are known before a run."""
+        """Checks columns of outputs, machines, figures that are held equal, and constraints that are known before a
+        run."""
         self.records.make_folder()
         study = self.study
+        columns.check(study.outputs, self.program, self.records.folder)
         needs = study.needs_machines()
         machines = self.look_at_machines(jobs) if needs else {}
         early = [constraint for constraint in study.constraints if study.before_run(constraint)]
@@ -121,8 +123,8 @@ class Sweep:
                     processes.start(identity, [*words, "--json", "--processes", "1"])
                 for identity, ended in processes.wait(60):
                     if ended.code == 0:
-                        found[identity] = json.loads(ended.out)
-                        self.records.keep_machine(identity, ended.out)
+                        found[identity] = printed_object(ended.out, "topology --json")
+                        self.records.keep_machine(identity, json.dumps(found[identity]))
         return {case.number: figures_of(found[identity], self.accounting[case.number],
                                         device_of(self.identity.resolved(case)))
                 for identity, all_cases in cases.items() for case in all_cases if found[identity] is not None}
@@ -137,6 +139,15 @@ class Sweep:
         self.ranked = None
         if numbers is None:
             self.runs.run(jobs, self.best_on_ideal_network(), fresh)
+
+    def expect_some_accepted(self):
+        """StudyError for a path for which weft has refused every case, such as a misspelt one."""
+        runs = self.ideal or self.runs
+        cases = [case for case in self.study.cases if case.number not in self.broken]
+        for path, _ in cases[0].settings if cases else ():
+            if all(refusal(runs.error(case.number), path, dict(case.settings)) for case in cases):
+                reason = refusal(runs.error(cases[0].number), path, dict(cases[0].settings))
+                raise self.study.place_of(path).error(f"every case was refused for '{path}': {reason}")
 
     def best_on_ideal_network(self):
         """Numbers of the cases to run packet by packet: the best ones, as many different runs as requested."""
@@ -213,6 +224,13 @@ class Sweep:
             for i, on_front in zip(numbers, pareto.front([rows[i] for i in numbers], self.study.objective)):
                 best[i] = on_front
         return best
+
+
+def refusal(error, path, settings):
+    """What weft said of the setting of a path if it refused a case with these settings for it, otherwise nothing."""
+    if path not in settings or not error.startswith(f"--set {path}=") or not error.endswith(REFUSED):
+        return ""
+    return error.removeprefix(f"--set {path}={nodes.flow(settings[path])}: ").removesuffix(REFUSED)
 
 
 def absolute(data, folder):

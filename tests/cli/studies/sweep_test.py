@@ -19,8 +19,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, SOURCE, WEFT, ProgramTest, environment,
                           processes_in, same_results, wait_until, weft)
 
-sys.path.insert(0, str(SOURCE / "scripts"))
-from studies import outputs, pareto  # noqa: E402
+sys.path[:0] = [str(SOURCE / "scripts"), str(SOURCE / "tests" / "results")]
+from schema_test import read_schema  # noqa: E402
+from studies import columns, outputs, pareto  # noqa: E402
+from studies.identity import Program  # noqa: E402
 from support.errors import StudyError  # noqa: E402
 from studies.expressions import Expression  # noqa: E402
 from support.nodes import flow, with_value  # noqa: E402
@@ -77,7 +79,7 @@ class Watched(SweepTest):
         self.log, self.endless, self.gate = (self.folder / name for name in ("runs.log", "endless", "gate"))
         self.program = self.folder / "watched"
         self.program.write_text(f"""#!/bin/sh
-if [ "$1" = run ]; then
+if [ "$1" = run ] && [ "${{2##*/}}" != columns.yaml ]; then
   echo "$*" >> '{self.log}'
   while [ -e '{self.gate}' ]; do sleep 0.05; done
   [ ! -e '{self.endless}' ] || exec '{WEFT}' "$@" --set 'workload.size=1 GiB' --set workload.iterations=100000
@@ -121,7 +123,8 @@ exec '{WEFT}' "$@"
                 self.end(process, EXIT_INTERRUPTED)
                 self.assertEqual(processes_in(self.folder), [])
                 self.assertFalse((self.folder / name).exists())
-                self.assertEqual(len(list(folder.glob("*.json"))), 1)  # the case that had been run before
+                kept = [path.name for path in folder.glob("*.json") if not path.name.startswith("columns")]
+                self.assertEqual(len(kept), 1)  # the case that had been run before
                 self.endless.unlink()
                 self.log.write_text("")
                 self.end(self.begin("study.yaml", "-o", name))
@@ -302,9 +305,41 @@ class Tables(SweepTest):
         self.sweep(text, "--collect", code=EXIT_ENVIRONMENT)
         self.assert_same_table("first.h5", "study.h5")
 
+    def test_failures_are_told_also_with_quiet(self):
+        done = self.sweep(STUDY.replace("[ring, direct]", "[ring, rong]"), code=EXIT_ENVIRONMENT)
+        told = [line for line in done.err.splitlines() if "failed: " in line]
+        self.assertEqual((len(told), done.out), (3, ""), done)
+        self.assertIn("weft sweep: case 3 (workload.algorithm rong, workload.size 64 KiB) failed: ", done.err)
+
+    def test_a_path_for_which_every_case_is_refused_is_a_wrong_study(self):
+        hint = "did you mean 'algorithm'?"
+        for text, line in ((STUDY.replace("workload.algorithm", "workload.algoritm"), 3),
+                           (STUDY + "set: {workload.algoritm: ring}\n", 8),
+                           (STUDY + "constraints: [workload_size <= 128 * KiB]\nset: {workload.algoritm: ring}\n", 9),
+                           ("experiment: base.yaml\ngrid:\n  plan:\n    one: {workload.algoritm: ring}\n", 4),
+                           ("experiment: base.yaml\nlist:\n- {workload.size: 1 KiB, workload.algoritm: ring}\n", 3),
+                           ("experiment: base.yaml\nplans: {ranks: 4, tensor: [1, 2]}\n", 2)):
+            with self.subTest(text):
+                done = self.sweep(text, code=EXIT_INPUT)
+                told = done.err.splitlines()[-1]
+                self.assertIn(f"study.yaml:{line}: every case was refused for 'workload.", told)
+                self.assertIn(hint if "algoritm" in text else "unknown key 'parallelism'", told)
+                self.assertFalse((self.folder / "study.h5").exists())
+        # Where other cases are done, there is a table.
+        self.sweep("experiment: base.yaml\nlist:\n- {workload.size: 1 KiB}\n- {workload.algoritm: ring}\n",
+                   code=EXIT_ENVIRONMENT)
+        self.assertEqual(self.table()["status"], ["done", "failed"])
+
+    def test_columns_of_results_files_are_those_of_the_documentation(self):
+        with unittest.mock.patch.dict(os.environ, environment({"WEFT_PROGRAM": str(WEFT)})):
+            known = columns.columns_of_a_run(Program())
+        documented, _ = read_schema(SOURCE / "docs" / "reference" / "hdf5_schema.md")
+        self.assertEqual({f"/{table}/{column}" for table, names in known.items() for column in names},
+                         {path for path, (_, kind, _) in documented.items() if "text" not in kind})
+
     def test_an_output_that_no_run_has_is_told(self):
-        done = self.sweep(STUDY.replace("p90 messages/slowdown", "p90 messages/slowness"))
-        self.assertIn("'p90 messages/slowness'", done.err)
+        done = self.sweep(STUDY.replace("p90 messages/slowdown", "p90 operations/start"))
+        self.assertIn("'p90 operations/start'", done.err)
         self.assertTrue(all(map(math.isnan, self.table()["out_tail"])))
 
     def test_results_may_be_thrown_away(self):
@@ -472,6 +507,9 @@ WRONG = {
         ["study.yaml:5", "'0'", "above 0"],
     "experiment: base.yaml\noutputs:\n  - job_tim\n": ["study.yaml:3", "'job_tim'", "did you mean 'job_time'?"],
     "experiment: base.yaml\noutputs:\n  - {x: q99 links/busy}\n": ["study.yaml:3", "'q99'", "p0 to p99"],
+    "experiment: base.yaml\noutputs:\n  - {x: p9 messages/slowdwn}\n": ["study.yaml:3", "did you mean 'slowdown'?"],
+    "experiment: base.yaml\noutputs:\n  - {x: max mesages/slowdown}\n": ["study.yaml:3", "did you mean 'messages'?"],
+    "experiment: base.yaml\noutputs:\n  - {x: max links/from_name}\n": ["study.yaml:3", "no column 'from_name' of numbers"],
     "experiment: base.yaml\nderived:\n  a: 1 +\n": ["study.yaml:3", "'1 +'", "no expression"],
     "experiment: base.yaml\nderived:\n  a: job_tim + 1\n": ["study.yaml:3", "did you mean 'job_time'?"],
     "experiment: base.yaml\nderived:\n  a: b\n  b: 1\n": ["study.yaml:3", "unknown name 'b'"],
