@@ -33,7 +33,7 @@ def positive(text):
 
 def parse():
     parser = Parser(prog="weft plan", description=__doc__)
-    parser.add_argument("experiment", metavar="EXPERIMENT.yaml")
+    parser.add_argument("experiment", metavar="EXPERIMENT.yaml", help="or a trace that weft import reads")
     parser.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="as for run")
     parser.add_argument("--processes", type=numbers, default=USUAL, metavar="1,2,4,...",
                         help="numbers of MPI processes (1 to 1024)")
@@ -56,12 +56,13 @@ def tell(options):
 
 
 def make(options, run):
-    from studies import plan, records
+    from studies import plan, records, traces
 
     if options.plan:
         return plan.load_plan(options.plan)
     processes = options.processes if run is None else sorted({*options.processes, run["processes"]})
-    made = plan.Plan(options.experiment, options.set, processes, options.seconds, options.cores, tell(options))
+    with traces.experiment_of(options.experiment, tell(options)) as experiment:
+        made = plan.Plan(experiment, options.set, processes, options.seconds, options.cores, tell(options))
     data = made.as_data()
     if options.output:
         records.write_whole(output_path(options.output), json.dumps(data, indent=2) + "\n")

@@ -13,7 +13,7 @@ from support.errors import StudyError
 from support.quantities import parse_quantity, readable
 
 from .calibration import Calibration, Counted
-from .identity import Program, environment
+from .identity import Program, environment, printed_object
 from .summary import aligned
 
 # Processes wait once per epoch: in the memory of a node, each on its own core (docs/concepts/performance.md), and then
@@ -27,9 +27,10 @@ class Plan:
     """Figures of a run; `rows` has one entry per number of processes."""
 
     def __init__(self, experiment, settings, processes, seconds, cores, tell):
-        program = Program()
+        program, base = Program(), base_of(experiment)
         words = [experiment] + [word for setting in settings for word in ("--set", setting)]
         counted = Counted(program, words)
+        data = with_settings(base, settings)
         measured = Calibration(program, words, seconds, tell)
         self.unit = "messages" if counted.by_message else "packet-hops"
         done = measured.messages if counted.by_message else measured.packet_hops
@@ -38,7 +39,6 @@ class Plan:
         self.complete, self.calibrated, self.calibration_seconds = measured.complete, done, measured.wall_seconds
         self.seconds_per_work = measured.seconds_per(done)
         self.simulated_ps = measured.simulated_ps * (1 if measured.complete else self.work / done)
-        data = data_of(experiment, settings)
         until = self.until_ps = end_of(data)
         if until and until < self.simulated_ps:
             self.work, self.simulated_ps = self.work * until / self.simulated_ps, until
@@ -82,9 +82,16 @@ class Plan:
         return {name: value for name, value in vars(self).items() if name != "partitions"}
 
 
-def data_of(experiment, settings):
+def base_of(experiment):
+    """The map in the file of an experiment."""
+    root = nodes.load(experiment)[1]
+    if not root.is_map():
+        raise root.error(f"found {root.found()}; expected the map of an experiment")
+    return root.data()
+
+
+def with_settings(data, settings):
     """An experiment after its settings."""
-    data = nodes.load(experiment)[1].data()
     for setting in settings:
         path, _, value = setting.partition("=")
         data = nodes.with_value(data, path, nodes.parse(value, "--set").data() if value else None)
@@ -115,7 +122,7 @@ def partitions(program, words, processes):
                               env=environment(), check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         return {}
-    return {part["processes"]: part for part in json.loads(done.stdout)["partitions"]}
+    return {part["processes"]: part for part in printed_object(done.stdout, "topology --json")["partitions"]}
 
 
 def load_plan(path):

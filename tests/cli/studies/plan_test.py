@@ -4,15 +4,17 @@
 """`weft plan`: packet-hops and memory predicted before a run, and the error of the prediction. Wall times are printed, but not
 tested: other programs on the machine change them; tests/performance/plan_accuracy.py tests them by hand."""
 
+import importlib.util
 import json
 import pathlib
 import signal
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import (EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURCE, ProgramTest, processes_in, start,
-                          stop, wait_until, weft)
+from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURCE, WEFT,
+                          ProgramTest, environment, processes_in, start, stop, wait_until, weft)
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 from studies.plan import Plan, check  # noqa: E402
@@ -33,6 +35,14 @@ EXPERIMENTS = {
                       "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "pairwise",
                                    "size": "128 KiB", "iterations": 10}},
 }
+
+
+def sample(name, folder):
+    """A small trace of a format, as tests/importers writes it."""
+    spec = importlib.util.spec_from_file_location("sample", SOURCE / "tests" / "importers" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.sample(folder)[0]
 
 
 class PlanTest(ProgramTest):
@@ -99,6 +109,48 @@ class Predictions(PlanTest):
         plan = self.plan(path, "--processes", "1", "--set", "simulation.until=20 ms")
         self.assertEqual((plan["complete"], plan["simulated_ps"]), (False, 2 * 10**10))
         self.assertLess(plan["work"], 0.7 * whole["work"])
+
+    def test_a_trace_is_imported_first(self):
+        """As for `weft run TRACE`: the work is that of the run, and nothing is left."""
+        scratch = self.folder / "tmp"
+        scratch.mkdir()
+        for name in ("flows", "goal", "htsim", "aicb", "chakra"):
+            with self.subTest(name):
+                trace = sample(name, self.folder)
+                summary, _ = self.simulate(self.folder / trace)
+                done = weft("plan", trace, "--processes", "1,2", "--quiet", "--json", "--seconds", "60",
+                            folder=self.folder, extra={"TMPDIR": str(scratch)}, seconds=SECONDS)
+                self.assertEqual((done.code, done.err, list(scratch.iterdir())), (0, "", []), done)
+                plan = done.summary()
+                self.assertEqual((plan["complete"], plan["calibrated"], plan["simulated_ps"]),
+                                 (True, summary["packet_hops"], summary["simulated_time_ps"]))
+        self.write("start,source,destination,bytes\n0,0,-1,5\n", "bad.csv")
+        self.write("hello\n", "a.txt")
+        for name, part in (("bad.csv", "bad.csv:2: "), ("a.txt", "a.txt:1: found 'hello'; expected the map of an")):
+            done = weft("plan", name, "--quiet", folder=self.folder, extra={"TMPDIR": str(scratch)})
+            self.assertEqual((done.code, len(done.err.splitlines()), list(scratch.iterdir())), (EXIT_INPUT, 1, []), done)
+            self.assertIn(part, done.err)
+
+    def behind(self, script):
+        """`weft plan` with a program whose `topology` is that line of shell."""
+        program = self.folder / "program"
+        program.write_text(f"#!/bin/sh\nif [ \"$1\" = topology ]; then\n{script}\nfi\nexec '{WEFT}' \"$@\"\n")
+        program.chmod(0o755)
+        path = self.write({"topology": FAT_TREE, "network": NETWORK,
+                           "workload": {"kind": "collective", "collective": "all_reduce", "size": "64 KiB"}})
+        return subprocess.run(
+            ["/usr/bin/python3", "-B", SOURCE / "scripts" / "commands" / "plan.py", path, "--processes", "2", "--json",
+             "--quiet", "--seconds", "60"], env=environment({"WEFT_PROGRAM": str(program)}), cwd=self.folder,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    def test_what_the_program_prints_before_the_partitions(self):
+        done = self.behind("echo 'a note {of the network}'")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertGreater(json.loads(done.stdout)["rows"][0]["lookahead_ps"], 0)
+        done = self.behind("echo 'nothing that is JSON'; exit 0")
+        self.assertEqual((done.returncode, done.stderr), (EXIT_ENVIRONMENT, (
+            "weft: `weft topology --json` printed 'nothing that is JSON'; expected one JSON object; is it of another "
+            "version?\n")))
 
     def test_a_name_that_is_not_utf_8(self):
         done = weft("plan", self.write("{topology: {kind: star}}", "lat\udce9.yaml"))
