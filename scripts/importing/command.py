@@ -36,7 +36,7 @@ def format_parser(name, module):
     parser.add_argument("--topology", metavar="SPEC.yaml", help="machine: a topology map, an experiment, or a machine "
                         "of another program (docs/reference/topologies.md), instead of that of the input")
     parser.add_argument("--json", action="store_true", help="print what was read as one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="print nothing; weft does not count the experiment")
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
     return parser
 
 
@@ -106,7 +106,7 @@ def as_text(data):
 def import_for_run(words):
     """The same, without a message for a file that is no trace."""
     try:
-        return import_command([word for word in words if word != "--for-run"])
+        return import_words([word for word in words if word != "--for-run"], for_run=True)
     except Unrecognised:
         return EXIT_UNRECOGNISED
 
@@ -115,6 +115,11 @@ def import_command(words):
     """The exit code of `weft import WORDS...`."""
     if "--for-run" in words:
         return import_for_run(words)
+    return import_words(words, for_run=False)
+
+
+def import_words(words, for_run):
+    """`for_run`: weft is about to read the experiment, and so need not do it here."""
     if not words or words[0] in ("-h", "--help"):
         parser = Parser(prog="weft import", usage="weft import FORMAT INPUT... [-o EXPERIMENT.yaml] [--json]",
                         description="Experiments from the files of other programs (docs/tutorial/importing.md).")
@@ -126,8 +131,8 @@ def import_command(words):
     imported = module.read(options)
     complete(imported, options)
     place = Place(options.output or os.path.join(".", default_output(imported)))
-    counted = write(imported, place.output, not options.quiet or options.json, [options.topology])
-    if options.json or not options.quiet:
+    counted = write(imported, place.output, not for_run, [options.topology])
+    if counted and (options.json or not options.quiet):
         data = as_data(name, imported, place, facts_of_weft(counted))
         print(json.dumps(data, indent=2) if options.json else as_text(data))
     return 0

@@ -18,6 +18,7 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import chakra_files
 import weft_testing
 from weft_testing import EXIT_INPUT, SOURCE
 
@@ -114,6 +115,19 @@ class Conformance(weft_testing.ProgramTest):
             with self.subTest(words=words):
                 done = weft_testing.weft("import", *words, folder=self.folder)
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
+
+    def test_quiet_only_prints_nothing(self):
+        """What is wrong is refused all the same."""
+        nodes = [chakra_files.node(0, chakra_files.COLL, comm_type=42, comm_size=8)]
+        chakra_files.write(self.folder, [nodes, nodes])
+        words = samples_of("goal").sample(self.folder)
+        done = weft_testing.weft("import", "chakra", "trace", "-o", "out.yaml", "--quiet", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("trace.0.et: node 0", done.err)
+        self.assertFalse((self.folder / "out.yaml").exists())
+        done = self.run_weft("import", "goal", *words, "-o", "out.yaml", "--quiet")
+        self.assertEqual(done.out + done.err, "")
+        self.assertIn("ranks", json.loads(self.run_weft("import", "goal", *words, "-o", "out.yaml", "--quiet", "--json").out))
 
     def test_errors_about_what_is_no_text(self):
         """weft's readers name what they found byte by byte: half of a character, or one that is not in UTF-8."""

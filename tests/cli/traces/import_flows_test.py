@@ -110,7 +110,7 @@ class Flows(weft_testing.ProgramTest):
             self.write((",".join(["1"] * ranks) + "\n") * ranks, "large.csv")
             done = subprocess.run(["/usr/bin/python3", "-c", between, "/usr/bin/python3", "-B",
                                    str(weft_testing.SOURCE / "scripts" / "commands" / "import.py"), "flows", "--matrix",
-                                   "large.csv", "-o", "large.yaml", "--quiet"], cwd=self.folder, check=True,
+                                   "large.csv", "-o", "large.yaml", "--for-run"], cwd=self.folder, check=True,
                                   capture_output=True, text=True)
             peaks.append(int(done.stdout))
         self.assertLess(peaks[1], peaks[0] + 4 * 1024, peaks)

@@ -507,7 +507,7 @@ class Pytorch(ImportTest):
                              + ("," if at else ""))
             path.write_text("\n".join([*lines, "]}"]))
             program = ("import sys; sys.path.insert(0, sys.argv[1]); from importing.command import import_command; "
-                       "import_command(['pytorch', sys.argv[2], '-o', sys.argv[3], '--quiet']); "
+                       "import_command(['pytorch', sys.argv[2], '-o', sys.argv[3], '--for-run']); "
                        "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))")
             done = subprocess.run([sys.executable, "-c", program, str(SOURCE / "scripts"), str(path),
                                    str(self.folder / "big.yaml")], capture_output=True, text=True, check=True)
