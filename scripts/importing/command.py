@@ -31,8 +31,8 @@ def format_parser(name, module):
     parser = Parser(prog=f"weft import {name}", description=module.SUMMARY)
     module.add_arguments(parser)
     parser.add_argument("-o", "--output", metavar="EXPERIMENT.yaml",
-                        help="experiment to write (default: the input's name with .yaml, in this folder); further "
-                        "files go beside it")
+                        help="experiment to write (default: the input's name with .yaml, in this folder, "
+                        "where it must not exist); further files go beside it")
     parser.add_argument("--topology", metavar="SPEC.yaml", help="machine: a topology map, an experiment, or a machine "
                         "of another program (docs/reference/topologies.md), instead of that of the input")
     parser.add_argument("--json", action="store_true", help="print what was read as one JSON object")
@@ -56,9 +56,13 @@ def choose(words):
 
 
 def default_output(imported):
-    """The name of the first input, without the ending of its format."""
+    """The name of the first input, without the ending of its format, in this folder. StudyError if there is such a file:
+    it may be an experiment that has been edited since it was imported."""
     name = pathlib.Path(imported.inputs[0].rstrip("/")).name
-    return f"{name.split('.')[0] or 'imported'}.yaml"
+    output = f"{name.split('.')[0] or 'imported'}.yaml"
+    if os.path.lexists(output):
+        raise StudyError(f"'{output}' exists; name the output with -o {output} to replace it")
+    return output
 
 
 def complete(imported, options):

@@ -61,7 +61,6 @@ def draft_folder(place):
     """The separate folder, beside the output, so that files can be renamed into their places."""
     folder = place.output.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         draft = pathlib.Path(tempfile.mkdtemp(prefix=".weft-import-", dir=folder))
     except OSError as error:
         raise EnvironmentFailure(f"cannot write into '{folder}': {error.strerror}") from None

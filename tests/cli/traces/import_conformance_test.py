@@ -129,6 +129,25 @@ class Conformance(weft_testing.ProgramTest):
         self.assertEqual(done.out + done.err, "")
         self.assertIn("ranks", json.loads(self.run_weft("import", "goal", *words, "-o", "out.yaml", "--quiet", "--json").out))
 
+    def test_only_a_named_output_is_replaced(self):
+        """The default one may be an experiment that its user has changed."""
+        words = ["import", "goal", *samples_of("goal").sample(self.folder), "--quiet"]
+        self.run_weft(*words)
+        (self.folder / "ring.yaml").write_text("changed")
+        done = weft_testing.weft(*words, folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertEqual(done.err, "weft: 'ring.yaml' exists; name the output with -o ring.yaml to replace it\n")
+        self.assertEqual((self.folder / "ring.yaml").read_text(), "changed")
+        self.run_weft(*words, "-o", "ring.yaml")
+        self.assertIn("kind: goal", (self.folder / "ring.yaml").read_text())
+
+    def test_no_folder_is_made(self):
+        words = samples_of("goal").sample(self.folder)
+        done = weft_testing.weft("import", "goal", *words, "-o", "none/ring.yaml", folder=self.folder)
+        self.assertEqual((done.code, done.err), (weft_testing.EXIT_ENVIRONMENT,
+                                                 "weft: cannot write into 'none': No such file or directory\n"), done)
+        self.assertFalse((self.folder / "none").exists())
+
     def test_errors_about_what_is_no_text(self):
         """weft's readers name what they found byte by byte: half of a character, or one that is not in UTF-8."""
         (self.folder / "u.goal").write_bytes("num_ranks 1\nrank 0 {\nl\u00e9: calc 5\n}\n".encode())
