@@ -7,7 +7,7 @@ import json
 import re
 
 from importing.chakra_writer import TraceWriter
-from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.errors import InputError, did_you_mean, text_lines, unzipped_bytes, whole_number
 from importing.imported import Imported, Input, Map
 
 from .astra_sim.ns3_network import Config, Physical
@@ -36,7 +36,7 @@ def is_csv(start):
 
 def matches(path):
     try:
-        start = read_bytes(path, 1 << 16)
+        start = unzipped_bytes(path, 1 << 16)
     except InputError:
         return False
     return bool(HEADER.match(start)) or is_csv(start)
@@ -45,7 +45,7 @@ def matches(path):
 def read(options):
     imported = Imported([options.input], options.ranks, [f"{options.input}, a workload of AICB."])
     physical = read_network(options, imported)
-    if is_csv(read_bytes(options.input, 1 << 16)):
+    if is_csv(unzipped_bytes(options.input, 1 << 16)):
         read_csv(options, imported)
     else:
         read_layers(options, imported, physical)

@@ -2,16 +2,16 @@
 """Execution traces of MLCommons Chakra, one file for each rank. weft reads them itself (workloads/chakra): this module
 adds a machine, and counts ranks."""
 
-import gzip
 import pathlib
 import re
 
-from importing.errors import InputError, read_bytes
+from importing.errors import InputError, unzipped_bytes
 from importing.imported import Imported, Input, Map
 
 SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/reference/traces.md)"
 ENDINGS = (".et", ".et.gz", ".json", ".json.gz")  # as weft's reader tries them
 FEW = 1 << 16
+ENOUGH = 16  # files of a folder that are looked at to recognise it
 
 
 def add_arguments(parser):
@@ -39,15 +39,17 @@ def stems_in(folder):
                    and (found.group(2).startswith(".et") or is_trace(path))})
 
 
+def beginning(path):
+    """The first bytes, also of a file in gzip; empty if they cannot be read."""
+    try:
+        return unzipped_bytes(path, FEW)
+    except InputError:
+        return b""
+
+
 def is_trace(path):
     """Recognises a file by its first bytes: GlobalMetadata after its length, or JSON with nodes or a version."""
-    try:
-        start = read_bytes(path, FEW)
-        if start[:2] == b"\x1f\x8b":
-            with gzip.open(path) as file:
-                start = file.read(FEW)
-    except (InputError, OSError, EOFError):
-        return False
+    start = beginning(path)
     text = start.lstrip()
     if text[:1] in (b"{", b"["):
         if re.search(rb'"(nodes|traceEvents)"', text):  # PyTorch's, which Chakra's converter takes
@@ -88,10 +90,22 @@ def contiguous(path, ending, numbers):
     return len(numbers)
 
 
+def numbered(path):
+    """The files of an argument that are named as one rank's trace is, of any rank: some may be missing or damaged, which
+    is for read() to say."""
+    path = pathlib.Path(path)
+    named = re.fullmatch(r"(.+)\.([0-9]+|\{rank\})(\.et|\.json)?(\.gz)?", path.name)
+    folder, stem = (path, None) if path.is_dir() else (path.parent, named.group(1) if named else path.name)
+    found = ((re.fullmatch(r"(.+)\.[0-9]+(\.et|\.json)(\.gz)?", one.name), one)
+             for one in (folder.iterdir() if folder.is_dir() else ()))
+    return sorted(one for name, one in found if name and stem in (None, name.group(1)))
+
+
 def matches(path):
+    """Whether some file has the content of a trace, or the ending .et without being JSON of another format."""
     try:
-        stem, ending, _ = locate(path)
-        return is_trace(f"{stem}.0{ending}")
+        return any(is_trace(one) or (".et" in one.suffixes and beginning(one).lstrip()[:1] not in (b"{", b"["))
+                   for one in numbered(path)[:ENOUGH])
     except (InputError, OSError):
         return False
 

@@ -4,7 +4,7 @@ whose rows send."""
 
 import re
 
-from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.errors import InputError, did_you_mean, read_bytes, text_lines, unzipped_bytes, whole_number
 from importing.flow_traces import FlowTraces, flow_traces_workload
 from importing.imported import Imported, Input, Map
 
@@ -50,7 +50,7 @@ def is_hpcc(first, second):
 
 def matches(path):
     try:
-        lines = read_bytes(path, 1 << 12).decode("utf-8-sig", "replace").split("\n")
+        lines = unzipped_bytes(path, 1 << 12).decode("utf-8-sig", "replace").split("\n")
     except InputError:
         return False
     found = [cells(line) for line in (line.split("#")[0].strip() for line in lines) if line][:2]
@@ -169,9 +169,17 @@ def read(options):
     return imported
 
 
+def write_plain(file, path):
+    for _, line in text_lines(path):
+        file.write(f"{line}\n".encode())
+
+
 def read_matrix(options, ranks, total):
     imported = Imported([options.input], ranks, [f"The all-to-all of {options.input}: row i is what rank i sends."])
     imported.workload = Map(kind="collective", collective="all_to_all", size=f"{total} B", algorithm="nccl_p2p",
                             ranks=ranks)
-    imported.workload.put("block_sizes", Input(options.input), "Bytes from each rank to each; row i is what rank i sends.")
+    sizes = Input(options.input)
+    if read_bytes(options.input, 3).startswith((b"\x1f\x8b", b"\xef\xbb\xbf")):  # gzip, or a byte order mark
+        sizes = imported.beside("matrix.csv", lambda file: write_plain(file, options.input))
+    imported.workload.put("block_sizes", sizes, "Bytes from each rank to each; row i is what rank i sends.")
     return imported

@@ -22,6 +22,7 @@ MAX_DEPENDENCIES = 10  # node_to_int_array
 LONGEST = 106 * 24 * 3600 * 10**6  # microseconds, the end of simulated time
 ALL_DIMENSIONS = 3  # ring_dim0 to ring_dim2
 MAX_RANKS = 1 << 20
+ENOUGH = 16  # files of a folder that are looked at to recognise it
 
 
 def add_arguments(parser):
@@ -30,12 +31,18 @@ def add_arguments(parser):
                         "Multiverse's --ring-dims; nodes say by `involved_dim` which of them a collective goes "
                         "through (all NPUs in the first one)")
 
+def numbered(path):
+    """{number: file} of the NPUs' files, some of which may be missing."""
+    folder = path if path.is_dir() else path.parent
+    return {int(name.group(1)): one for one in (folder.iterdir() if folder.is_dir() else ())
+            if (name := NAME.fullmatch(one.name))}
+
+
 def files_of(path):
     """Files in the order of the NPUs, which are counted from 0."""
     path = pathlib.Path(path)
     folder = path if path.is_dir() else path.parent
-    found = {int(name.group(1)): one for one in (folder.iterdir() if folder.is_dir() else ())
-             if (name := NAME.fullmatch(one.name))}
+    found = numbered(path)
     if not found or (not path.is_dir() and path not in found.values()):
         raise InputError(path, None, "expected npu.0.json, npu.1.json, ..., or the folder with them")
     missing = next((npu for npu in range(len(found)) if npu not in found), None)
@@ -46,10 +53,18 @@ def files_of(path):
 
 
 def matches(path):
+    """Whether some NPU's file has nodes: others may be missing or damaged, which is for read() to say."""
+    path = pathlib.Path(path)
     try:
-        start = beginning(files_of(path)[0], 1 << 14)
-    except (InputError, OSError):
+        found = numbered(path)
+    except OSError:
         return False
+    if not path.is_dir() and path not in found.values():
+        return False
+    return any(has_nodes(beginning(found[npu], 1 << 14)) for npu in sorted(found)[:ENOUGH])
+
+
+def has_nodes(start):
     return bool(re.match(r"\s*\[\s*\{", start)) and "_NODE\"" in start and '"attr"' in start
 
 

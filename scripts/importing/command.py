@@ -48,7 +48,8 @@ def choose(words):
             raise StudyError("`weft import auto` needs an input")
         found = registry.recognise(rest[0])
         if not found:
-            raise Unrecognised(f"{rest[0]}: no format takes it for its own; `weft import` lists them")
+            raise Unrecognised(f"{rest[0]}: no format takes it for its own; `weft import` lists them" if
+                               os.path.exists(rest[0]) else f"{rest[0]}: there is no such file or folder")
         return found, rest
     if name not in registry.formats():
         raise StudyError(f"'{name}' is not a format{did_you_mean(name, registry.formats())}; `weft import` lists them")

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Errors in an input, with their place."""
 
+import contextlib
+import gzip
+import io
+import zlib
+
 from support.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
 
 
@@ -21,23 +26,41 @@ def read_bytes(path, most=None):
         raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
 
 
-def read_text(path):
-    """A text file as a whole, without a byte order mark."""
+@contextlib.contextmanager
+def unzipped(path):
+    """A file of bytes; its first ones show whether it is in gzip. InputError if it cannot be read or is damaged."""
     try:
-        return read_bytes(path).decode("utf-8").removeprefix("\ufeff")
+        with open(path, "rb") as raw:
+            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            with gzip.open(raw) if zipped else raw as file:
+                yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(path, None, f"it is damaged gzip: {error}") from None
+    except OSError as error:
+        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+
+
+def unzipped_bytes(path, most=-1):
+    """The first bytes of a file, which may be in gzip, or all of them. Raises InputError if it cannot be read."""
+    with unzipped(path) as file:
+        return file.read(most)
+
+
+def read_text(path):
+    """A text file as a whole, also in gzip, without a byte order mark."""
+    try:
+        return unzipped_bytes(path).decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise InputError(path, None, f"byte {error.start} is not UTF-8; expected a text file") from None
 
 
 def text_lines(path):
-    """(number, line without its end) of a text file, one by one: the file is never in memory as a whole. A byte order
-    mark, as of Excel, is no part of the first one."""
+    """(number, line without its end) of a text file, also in gzip, one by one: the file is never in memory as a whole. A
+    byte order mark, as of Excel, is no part of the first one."""
     try:
-        with open(path, encoding="utf-8-sig", newline=None) as file:
-            for number, line in enumerate(file, 1):
+        with unzipped(path) as file:
+            for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8-sig", newline=None), 1):
                 yield number, line.rstrip("\n")
-    except OSError as error:
-        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(path, None, "it is not UTF-8; expected a text file") from None
 

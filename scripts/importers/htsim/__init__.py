@@ -4,7 +4,7 @@ starts, triggers and failures."""
 
 import re
 
-from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.errors import InputError, did_you_mean, text_lines, unzipped_bytes, whole_number
 from importing.flow_graphs import flow_graph_workload
 from importing.flow_traces import FlowTraces, flow_traces_workload
 from importing.imported import Imported
@@ -23,7 +23,7 @@ def add_arguments(parser):
 
 def matches(path):
     try:
-        start = read_bytes(path, 1 << 14)
+        start = unzipped_bytes(path, 1 << 14)
     except InputError:
         return False
     return bool(re.match(rb"\s*(#[^\n]*\n\s*)*Nodes\s+[0-9]+\s*\n\s*Connections\s+[0-9]+", start))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """AICB's CSV, and SimAI's topology and parameters."""
 
+import gzip
 import importlib.util
 import json
 import pathlib
@@ -52,6 +53,18 @@ class Aicb(weft_testing.ProgramTest):
         # tp_group: neighbours; dp_group: two apart (SimAI's MockNcclGroup).
         collectives = table(results, "collectives")
         self.assertEqual(len(collectives["kind"]), 2 + 4 + 4)
+
+    def test_layers_and_the_csv_in_gzip(self):
+        spec = importlib.util.spec_from_file_location("samples", SOURCE / "tests" / "importers" / "aicb.py")
+        samples = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(samples)
+        for words in (samples.sample(self.folder), samples.further(self.folder)):
+            plain = json.loads(self.run_weft("import", "aicb", *words, "-o", "out.yaml", "--json").out)
+            path = self.folder / words[0]
+            path.write_bytes(gzip.compress(path.read_bytes()))
+            for name in ("aicb", "auto"):
+                read = json.loads(self.run_weft("import", name, *words, "-o", "out.yaml", "--json").out)
+                self.assertEqual((read["operations"], read["bytes"]), (plain["operations"], plain["bytes"]))
 
     def test_damaged_csv(self):
         for what, rows, place in (("kind", [ROWS[0].replace("all_reduce", "all_reduction")], "in.csv:3: comm_type"),

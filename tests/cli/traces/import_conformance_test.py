@@ -116,6 +116,10 @@ class Conformance(weft_testing.ProgramTest):
                 done = weft_testing.weft("import", *words, folder=self.folder)
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
 
+    def test_a_file_that_does_not_exist(self):
+        done = weft_testing.weft("import", "auto", "nothing", folder=self.folder)
+        self.assertEqual((done.code, done.err), (EXIT_INPUT, "weft: nothing: there is no such file or folder\n"), done)
+
     def test_quiet_only_prints_nothing(self):
         """What is wrong is refused all the same."""
         nodes = [chakra_files.node(0, chakra_files.COLL, comm_type=42, comm_size=8)]

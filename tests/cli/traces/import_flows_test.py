@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Flows of other programs: when each of them starts and ends, by hand."""
 
+import gzip
 import json
 import pathlib
 import subprocess
@@ -58,6 +59,25 @@ class Flows(weft_testing.ProgramTest):
         for command in ("flows", "auto"):
             _, messages = self.imported(command, f"\ufeff{text}", "csv")
             self.assertEqual(messages["issued"].tolist(), [500_000])
+
+    def test_files_in_gzip_are_read(self):
+        """Their first bytes tell, whatever their name."""
+        flows, matrix = "start,source,destination,bytes\n500,2,3,100\n", "0,1,2\n3,0,4\n5,6,0\n"
+        connections = "Nodes 4\nConnections 1\n2->3 id 1 start 500000 size 100\n"
+        for name, text, sent in (("flows", flows, [100]), ("htsim", connections, [100]), ("flows", matrix, [1, 2, 3, 4, 5, 6])):
+            (self.folder / "in.gz").write_bytes(gzip.compress(text.encode()))
+            self.run_weft("import", "auto", "in.gz", "-o", "out.yaml")
+            _, results = self.simulate(self.folder / "out.yaml")
+            self.assertEqual(sorted(table(results, "messages")["bytes"].tolist()), sent)
+            (self.folder / "in.gz").write_bytes(gzip.compress(text.encode())[:-12])
+            done = weft_testing.weft("import", name, "in.gz", "-o", "out.yaml", folder=self.folder)
+            self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+            self.assertIn("weft: in.gz: it is damaged gzip: ", done.err)
+
+    def test_a_matrix_of_excel(self):
+        (self.folder / "in.csv").write_text("\ufeff0;1;2\n3;0;4\n5;6;0\n", encoding="utf-8")
+        read = json.loads(self.run_weft("import", "flows", "in.csv", "-o", "out.yaml", "--json").out)
+        self.assertEqual((read["files"], read["bytes"]), (["out.matrix.csv"], {"all_to_all": 21}))
 
     def test_unknown_columns(self):
         self.refused("flows", "strat,source,destination,bytes\n500,2,3,100\n", "csv",

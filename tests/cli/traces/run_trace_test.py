@@ -13,6 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import chakra_files  # noqa: E402
 import weft_testing  # noqa: E402
 from weft_testing import EXIT_INPUT, SOURCE, attributes  # noqa: E402
 
@@ -78,6 +79,26 @@ class RunTrace(weft_testing.ProgramTest):
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn("bad.cm:8: 3->9", done.err)
             self.assertEqual(self.leftovers(), [])
+
+    def test_a_folder_without_one_rank_s_file(self):
+        """Its format is known by the files that are there."""
+        sample("multiverse", self.folder)
+        nodes = [chakra_files.node(0, chakra_files.COMP, duration=1)]
+        (self.folder / "chakra").mkdir()
+        chakra_files.write(self.folder, [nodes] * 4, "chakra/w")
+        for folder, name, what in (("chakra", "w.2.et", "it is missing: there are files of 3 ranks, up to 3"),
+                                   ("input", "npu.1.json", "it is missing: there are files of 3 NPUs, up to 3"),
+                                   ("chakra", "w.0.et", "found 0 traces in the folder (no file NAME.0.et)"),
+                                   ("input", "npu.0.json", "it is missing: there are files of 2 NPUs, up to 3")):
+            (self.folder / folder / name).unlink()
+            for words in (["run", folder], ["import", "auto", folder]):
+                done = weft_testing.weft(*words, folder=self.folder, extra=self.extra)
+                self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
+                self.assertIn(what, done.err)
+        (self.folder / "chakra" / "w.0.et").write_bytes(b"")
+        done = weft_testing.weft("run", "chakra", folder=self.folder, extra=self.extra)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("chakra/w.2.et: it is missing", done.err)
 
     def test_what_is_neither_is_an_experiment_that_is_wrong(self):
         for name, text in {"a.txt": "hello\n", "b.yaml": "topolgy: {}\n", "c.json": '{"topology": 3}'}.items():
