@@ -117,7 +117,7 @@ class Kineto:
             return None
         try:
             found = int(value)
-            if abs(found) < 1 << 63:
+            if abs(found) < 1 << 63 and (isinstance(value, str) or found == value):
                 return found
             raise ValueError
         except (TypeError, ValueError, OverflowError):

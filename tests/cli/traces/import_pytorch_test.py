@@ -361,6 +361,7 @@ class Pytorch(ImportTest):
         rows = {"In split size": f"[{1 << 62}, 1]", "Out split size": f"[{1 << 62}, 1]"}
         for name, elements, more, says in (
                 ("allreduce", -4, {}, "'In msg nelems' is -4; expected 0 or more"),
+                ("allreduce", 1.5, {}, "'In msg nelems' is 1.5; expected a whole number"),
                 ("allreduce", 1 << 62, {}, rf"'nccl.*': all_reduce of {1 << 64} bytes; expected 0 to 2\^63 - 1"),
                 ("all_to_allv", 1 << 62, rows, r"'nccl.*': \d+ bytes to or from one rank; expected 0 to 2\^63 - 1")):
             with self.subTest(says):
