@@ -4,6 +4,7 @@ starts, triggers and failures."""
 
 import re
 
+from importing.distinct import Distinct
 from importing.errors import InputError, did_you_mean, text_lines, unzipped_bytes, whole_number
 from importing.flow_graphs import flow_graph_workload
 from importing.flow_traces import FlowTraces, flow_traces_workload
@@ -39,7 +40,7 @@ class Matrix:
     def __init__(self, path):
         self.path, self.counts, self.failures = path, {}, []
         self.triggers = self.traces = self.prioritized = None
-        self.seen = set()
+        self.ids = Distinct()
         for number, line in text_lines(path):
             words = line.split("#")[0].split()
             if words:
@@ -77,7 +78,7 @@ class Matrix:
                                               f"{nodes - 1}")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
         self.begin()
-        name = usual = (self.triggers or self.traces).count
+        name = None
         while words:
             key, words = words[0], words[1:]
             if key == "id" and words:
@@ -96,9 +97,9 @@ class Matrix:
             raise InputError(self.path, line, f"start {flow['start']}: expected less than 106 days")
         self.prioritized = self.prioritized or (line if flow.get("prio") else None)
         if self.triggers:
-            self.triggers.add_flow(name, flow)
+            self.triggers.add_flow(self.triggers.count if name is None else name, flow)
         else:
-            self.stream(line, flow, name, usual)
+            self.stream(line, flow, name)
 
     def begin(self):
         """Creates the store of the flows, at the first flow or trigger."""
@@ -108,15 +109,12 @@ class Matrix:
             else:
                 self.traces = FlowTraces()
 
-    def stream(self, line, flow, name, usual):
-        """Ids that count the flows from 0 or 1, as generators write them, need no memory."""
+    def stream(self, line, flow, name):
         for key in ("trigger", "send_done_trigger", "recv_done_trigger"):
             if key in flow:
                 raise InputError(self.path, line, f"{key} {flow[key]}: there is no such trigger by the header")
-        if name not in (usual, usual + 1):
-            if name in self.seen:
-                raise InputError(self.path, line, f"id {name}: a line above has it, too")
-            self.seen.add(name)
+        if name is not None and not self.ids.add(name):
+            raise InputError(self.path, line, f"id {name}: a line above has it, too")
         self.traces.add(flow.get("start", 0), flow["source"], flow["destination"], flow["size"])
 
     def read_failure(self, line, words):

@@ -79,6 +79,18 @@ class Flows(weft_testing.ProgramTest):
         read = json.loads(self.run_weft("import", "flows", "in.csv", "-o", "out.yaml", "--json").out)
         self.assertEqual((read["files"], read["bytes"]), (["out.matrix.csv"], {"all_to_all": 21}))
 
+    def test_an_id_of_two_flows(self):
+        """In whatever order ids are, also of those that are as many as the lines before."""
+        def matrix(*ids):
+            return f"Nodes 2\nConnections {len(ids)}\n" + "".join(f"0->1 {one}start 0 size 1\n" for one in ids)
+
+        for ids, line in (((1, 1), 4), ((0, 1, 2, 1), 6), ((2, 1, 1), 5), ((3, 1, 2, 3), 6), ((1, 2, 7, 3, 7), 7)):
+            with self.subTest(ids=ids):
+                self.refused("htsim", matrix(*(f"id {one} " for one in ids)), "cm",
+                             f"{line}: id {ids[-1]}: a line above has it, too\n")
+        self.write(matrix("id 1 ", "", "id 3 ", "id 2 ", "id 0 "), "in.cm")
+        self.run_weft("import", "htsim", "in.cm", "-o", "out.yaml")
+
     def test_unknown_columns(self):
         self.refused("flows", "strat,source,destination,bytes\n500,2,3,100\n", "csv",
                      "1: unknown column 'strat' (did you mean 'start'?); expected start, source, destination and "
