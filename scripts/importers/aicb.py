@@ -81,6 +81,7 @@ def read_layers(options, imported, physical):
         imported.ranks = max(2, whole_number(group, options.input, 1, "model_parallel_NPU_group", 1, 1 << 22))
         imported.refuse(f"{options.input}:1", f"the number of GPUs is not in the file: weft takes {imported.ranks}, one "
                                               "group of tensor parallelism; --ranks gives another number")
+    imported.line_of_ranks = 1
     imported.workload = Map(kind="astra_sim_text", file=Input(options.input), ranks=imported.ranks)
     imported.workload.put("algorithm", "ring", "SimAI's flows go in rings (MockNcclGroup.cc); nccl lets weft choose as "
                                                "NCCL does.")

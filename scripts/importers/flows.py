@@ -81,6 +81,7 @@ def time_of(text, path, line, unit):
 class Reader:
     def __init__(self, options):
         self.path, self.unit, self.flows = options.input, options.time_unit, FlowTraces()
+        self.line_of_ranks = None  # of the largest rank
 
     def rank(self, text, line, what):
         return whole_number(text, self.path, line, what, 0, MAX_RANKS - 1)
@@ -91,6 +92,8 @@ class Reader:
         if source == destination:
             raise InputError(self.path, line, f"a flow from {source} to itself; expected two ranks")
         size = whole_number(values["bytes"], self.path, line, "bytes")
+        if max(source, destination) >= self.flows.ranks:
+            self.line_of_ranks = line
         self.flows.add(time_of(values.get("start", "0"), self.path, line, self.unit), source, destination, size)
 
     def read(self):
@@ -165,6 +168,7 @@ def read(options):
         raise InputError(options.input, 1, "there is no flow in it")
     ranks = max(2, options.ranks or 0, reader.flows.ranks)
     imported = Imported([options.input], ranks, [f"The {reader.flows.count} flows of {options.input}."])
+    imported.line_of_ranks = reader.line_of_ranks if ranks == reader.flows.ranks else None
     imported.workload = flow_traces_workload(imported, reader.flows)
     return imported
 

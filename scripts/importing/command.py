@@ -73,7 +73,7 @@ def complete(imported, options):
     elif imported.topology is None:
         if imported.ranks is None:
             raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; expected --topology")
-        imported.topology = default_topology(imported.ranks)
+        imported.topology = default_topology(imported)
     for key, value in default_network().items():
         imported.network.setdefault(key, value)
 
@@ -135,8 +135,8 @@ def import_words(words, for_run):
     options = format_parser(name, module).parse_args(rest)
     imported = module.read(options)
     complete(imported, options)
-    place = Place(options.output or os.path.join(".", default_output(imported)))
-    counted = write(imported, place.output, not for_run, [options.topology])
+    place = Place(options.output or os.path.join(".", default_output(imported)), for_run)
+    counted = write(imported, place, [options.topology])
     if counted and (options.json or not options.quiet):
         data = as_data(name, imported, place, facts_of_weft(counted))
         print(json.dumps(data, indent=2) if options.json else as_text(data))

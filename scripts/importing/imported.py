@@ -38,6 +38,7 @@ class Imported:
     topology, network, workload, simulation, output   maps of the experiment (`Map`, or any dictionary); a topology of
                   None is replaced by that of --topology, or by a machine of `ranks` hosts
     ranks         how many; None: weft's reader of the workload says it
+    line_of_ranks the line of the first input that says so, if one does
     files         {suffix: function of a binary file}: files beside the experiment, see `Beside`
     ignored       (place, text): parts of the input without effect on a run, here or in their own program
     refused       (place, text): parts that would change a run in their own program, and are not imported
@@ -47,7 +48,7 @@ class Imported:
 
     def __init__(self, inputs, ranks=None, title=()):
         self.inputs = [str(path) for path in inputs]
-        self.ranks, self.title, self.counts = ranks, list(title), None
+        self.ranks, self.line_of_ranks, self.title, self.counts = ranks, None, list(title), None
         self.topology, self.network, self.workload = None, Map(), Map()
         self.simulation, self.output = Map(), Map()
         self.files, self.ignored, self.refused = {}, [], []

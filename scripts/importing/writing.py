@@ -20,10 +20,11 @@ from .imported import Beside
 
 
 class Place:
-    """The destination of the experiment X.yaml and its files X.SUFFIX."""
+    """The destination of the experiment X.yaml and its files X.SUFFIX. `passing`: it is removed after a run, whose errors
+    name the input's files so that they can be opened."""
 
-    def __init__(self, output):
-        self.output = pathlib.Path(output)
+    def __init__(self, output, passing=False):
+        self.output, self.passing = pathlib.Path(output), passing
 
     def file(self, suffix):
         return self.output.with_name(f"{self.output.stem}.{suffix}")
@@ -32,6 +33,8 @@ class Place:
         """The name of a file in the experiment: relative to its folder, unless that is far away."""
         if isinstance(value, Beside):
             return self.file(value.suffix).name
+        if self.passing:
+            return str(value.path.absolute())
         path = value.path.resolve()
         near = os.path.relpath(path, self.output.parent.resolve())
         return near if near.count("..") <= 2 else str(path)
@@ -105,9 +108,9 @@ def write_text(path, text):
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
-def write(imported, output, check, others=()):
-    """Writes the experiment. Returns weft's counts of it, nothing without `check`. `others`: further inputs."""
-    place = Place(output)
+def write(imported, place, others=()):
+    """Writes the experiment. Returns weft's counts of it, with which it checks the experiment; nothing if it is about to
+    be run. `others`: further inputs."""
     files = [*map(place.file, imported.files), place.output]
     targets = {path: output_path(path, [*imported.inputs, *others]) for path in files}
     with draft_folder(place) as folder:
@@ -117,7 +120,7 @@ def write(imported, output, check, others=()):
                     produce(file)
             draft, experiment = Draft(place, folder), folder / place.output.name
             write_text(experiment, experiment_text(without_faults(imported), draft.name))
-            counted = count(experiment, draft) if check else None
+            counted = count(experiment, draft) if not place.passing else None
             write_text(experiment, experiment_text(imported, place.name))
             for path, target in targets.items():
                 shutil.move(folder / path.name, target)  # the target of a link may be on another file system

@@ -198,6 +198,7 @@ def read(options):
     if matrix.counts.get("nodes", 0) < 2 or not matrix.flows:
         raise InputError(options.input, 1, "expected 'Nodes' of two or more, and a connection")
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
+    imported.line_of_ranks = matrix.counts["line of nodes"]
     add_failures(options, matrix, imported)
     if matrix.prioritized:
         imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: in weft all flows have the same priority")

@@ -80,6 +80,26 @@ class RunTrace(weft_testing.ProgramTest):
             self.assertIn("bad.cm:8: 3->9", done.err)
             self.assertEqual(self.leftovers(), [])
 
+    def test_errors_of_weft_s_readers_name_the_trace(self):
+        """By a name that can be opened, also when the folder of the import is gone."""
+        sample("goal", self.folder)
+        (self.folder / "inner").mkdir()
+        path = self.folder / "inner" / "bad.goal"
+        path.write_text((self.folder / "ring.goal").read_text().replace("send 4096b", "send 4096"))
+        for ranks in (None, 2):
+            done = weft_testing.weft("run", "inner/bad.goal", ranks=ranks, folder=self.folder, extra=self.extra)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertEqual(done.messages(), [f"weft: {path}:4: the size is '4096'; expected bytes such as 4096b"])
+
+    def test_more_ranks_than_one_switch_has_ports(self):
+        says = "expected up to 65535, the ports of one switch, or --topology with the machine"
+        for name, text, place in (("x.goal", "// many\n\nnum_ranks 1000000000\nrank 0 {\n}\n", "3: 1000000000 ranks"),
+                                  ("x.cm", "Nodes 70000\nConnections 1\n0->1 id 1 start 0 size 1\n", "1: 70000 ranks"),
+                                  ("x.csv", "src,dst,size\n0,1,5\n69999,1,5\n0,1,5\n", "3: 70000 ranks")):
+            self.write(text, name)
+            done = weft_testing.weft("run", name, folder=self.folder, extra=self.extra)
+            self.assertEqual((done.code, done.err), (EXIT_INPUT, f"weft: {name}:{place}: {says}\n"), done)
+
     def test_a_folder_without_one_rank_s_file(self):
         """Its format is known by the files that are there."""
         sample("multiverse", self.folder)
