@@ -12,6 +12,7 @@ from frameworks.json_stream import JsonStream, beginning
 from importing.chakra_writer import COLLECTIVE, COMPUTE, RECEIVE, SEND, TraceWriter
 from importing.errors import InputError
 from importing.imported import Imported, Map
+from importing.node_checks import NodeChecks
 
 SUMMARY = "a workload of Multiverse: a JSON list of Chakra nodes for each NPU, npu.N.json"
 NAME = re.compile(r"npu\.([0-9]+)\.json(\.gz|\.xz)?")
@@ -181,6 +182,7 @@ class Workload:
     def __init__(self, options, imported):
         self.files, self.imported = files_of(options.input), imported
         self.groups = Groups(self.dimensions(options))
+        self.checks, self.teams = NodeChecks(self.files), {}
         self.long, self.several = None, None
 
     def dimensions(self, options):
@@ -208,8 +210,9 @@ class Workload:
     def look(self, rank):
         """Checks each node of a file, so that nothing is written for a damaged one."""
         count = 0
+        self.checks.begin(rank)
         for node in self.nodes(rank):
-            self.of_node(node, rank)
+            self.check(node, rank)
             count += 1
             if len(node.dependencies()) > MAX_DEPENDENCIES and self.long is None:
                 self.long = f"{node.path}:{node.place}"
@@ -217,6 +220,21 @@ class Workload:
                 self.several = f"{node.path}:{node.place}"
         if count == 0:
             raise InputError(self.files[rank], None, "there is no node in it")
+        self.checks.end((node.number, node.place, node.dependencies()) for node in self.nodes(rank))
+
+    def check(self, node, rank):
+        kind, attributes = self.of_node(node, rank)
+        self.checks.node(node.number, node.place, node.dependencies())
+        if kind in (SEND, RECEIVE):
+            ends = (rank, attributes["comm_dst"]) if kind == SEND else (attributes["comm_src"], rank)
+            self.checks.message(*ends, attributes["comm_tag"], attributes["comm_size"], node.place)
+        elif kind == COLLECTIVE:
+            team = attributes.get("pg_name", "")
+            self.teams.setdefault(team, (node.involved(), rank))
+            self.checks.call(team, f"{COLLECTIVES[attributes['comm_type']]} of {attributes['comm_size']} B", node.place)
+
+    def members(self, team):
+        return self.groups.members(*self.teams[team])
 
     def of_node(self, node, rank):
         """The attributes of a node of weft's trace. A send's own end is its rank, and so is a receive's, regardless of
@@ -273,6 +291,8 @@ def read(options):
     imported.inputs, imported.ranks = [str(path) for path in workload.files], len(workload.files)
     for rank in range(imported.ranks):
         workload.look(rank)
+    workload.checks.agree(workload.members)
+    for rank in range(imported.ranks):
         imported.beside(f"{imported.ranks}npus.{rank}.et", lambda file, rank=rank: workload.write(file, rank))
     workload.list_others()
     imported.workload = Map(kind="chakra", file=imported.prefix(f"{imported.ranks}npus"), ranks=imported.ranks)

@@ -11,8 +11,8 @@ PORTS = 65535  # of a switch: src/graph/machine/cluster_graph.hpp
 def default_topology(imported):
     """A non-blocking switch, as in `weft workload` for configurations of models."""
     if imported.ranks > PORTS:
-        raise InputError(imported.inputs[0], imported.line_of_ranks, f"{imported.ranks} ranks: expected up to {PORTS}, the "
-                         "ports of one switch, or --topology with the machine")
+        raise InputError(imported.inputs[0], imported.line_of_ranks, f"{imported.ranks} ranks: expected up to {PORTS}, "
+                         "the ports of one switch, or --topology with the machine")
     topology = Map(kind="star", hosts=max(2, imported.ranks), link_rate=RATE, link_delay=DELAY)
     topology.about = ("The input says nothing of a network: this is one non-blocking switch, "
                       f"{RATE} to each host. Put yours here, or import with --topology SPEC.yaml.")
