@@ -8,7 +8,7 @@ import pathlib
 from support.console import Parser
 
 from . import registry
-from .errors import StudyError, did_you_mean
+from .errors import StudyError, did_you_mean, unzipped_bytes
 from .machines import default_network, default_topology, topology_of_file
 from .writing import Place, write
 
@@ -40,6 +40,14 @@ def format_parser(name, module):
     return parser
 
 
+def unrecognised(path):
+    """The error about an input of no format. InputError if it is a file that cannot be read, such as damaged gzip."""
+    if os.path.isfile(path):
+        unzipped_bytes(path, 1 << 16)
+    return Unrecognised(f"{path}: no format takes it for its own; `weft import` lists them" if os.path.exists(path) else
+                        f"{path}: there is no such file or folder")
+
+
 def choose(words):
     """(format, its words) of `FORMAT WORDS...` or `auto PATH WORDS...`."""
     name, rest = words[0], words[1:]
@@ -48,8 +56,7 @@ def choose(words):
             raise StudyError("`weft import auto` needs an input")
         found = registry.recognise(rest[0])
         if not found:
-            raise Unrecognised(f"{rest[0]}: no format takes it for its own; `weft import` lists them" if
-                               os.path.exists(rest[0]) else f"{rest[0]}: there is no such file or folder")
+            raise unrecognised(rest[0])
         return found, rest
     if name not in registry.formats():
         raise StudyError(f"'{name}' is not a format{did_you_mean(name, registry.formats())}; `weft import` lists them")

@@ -70,9 +70,10 @@ class Flows(weft_testing.ProgramTest):
             _, results = self.simulate(self.folder / "out.yaml")
             self.assertEqual(sorted(table(results, "messages")["bytes"].tolist()), sent)
             (self.folder / "in.gz").write_bytes(gzip.compress(text.encode())[:-12])
-            done = weft_testing.weft("import", name, "in.gz", "-o", "out.yaml", folder=self.folder)
-            self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
-            self.assertIn("weft: in.gz: it is damaged gzip: ", done.err)
+            for words in (["import", name, "in.gz", "-o", "out.yaml"], ["run", "in.gz"]):
+                done = weft_testing.weft(*words, folder=self.folder)
+                self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+                self.assertIn("weft: in.gz: it is damaged gzip: ", done.err)
 
     def test_a_matrix_of_excel(self):
         (self.folder / "in.csv").write_text("\ufeff0;1;2\n3;0;4\n5;6;0\n", encoding="utf-8")
