@@ -5,7 +5,8 @@ import struct
 
 from chakra_files import delimited, varint
 
-FLOAT, INT64, FLOAT16 = 1, 7, 10
+FLOAT, UINT8, INT8, INT32, INT64, FLOAT16 = 1, 2, 3, 6, 7, 10
+SIZES = {FLOAT: 4, UINT8: 1, INT8: 1, INT32: 4, INT64: 8, FLOAT16: 2}
 
 
 def number(field, value):
@@ -24,7 +25,7 @@ def tensor(name, dims, kind=FLOAT, values=None):
     count = 1
     for size in dims:
         count *= size
-    return content + delimited(9, bytes(count * {FLOAT: 4, FLOAT16: 2, INT64: 8}[kind]))
+    return content + delimited(9, bytes(count * SIZES[kind]))
 
 
 def value(name, dims, kind=FLOAT):
@@ -45,6 +46,16 @@ def node(op, inputs, outputs, **attributes):
     return (b"".join(text(1, one) for one in inputs) + b"".join(text(2, one) for one in outputs) +
             text(3, f"{op}_{outputs[0]}") + text(4, op) +
             b"".join(delimited(5, attribute(name, one)) for name, one in attributes.items()))
+
+
+def foreign(op, inputs, outputs, **attributes):
+    """An operator of ONNX Runtime's own."""
+    return node(op, inputs, outputs, **attributes) + text(7, "com.microsoft")
+
+
+def quantized(names, kind=UINT8):
+    """Scales and zero points: names that end in s and z."""
+    return [tensor(name, [], FLOAT if name.endswith("s") else kind) for name in names]
 
 
 def within(name, nodes, inputs, outputs, weights=()):
@@ -126,3 +137,19 @@ def convolution(size=32):
                   node("Gemm", ["e", "w3", "b3"], ["y"], transB=1)],
                  [tensor("w1", [16, 3, 3, 3]), tensor("w2", [32, 8, 3, 3]), tensor("w3", [10, 32]), tensor("b3", [10])],
                  [value("x", ["N", 3, size, size])], [value("y", ["N", 10])])
+
+
+def products(tokens=4, width=16, heads=2):
+    """One after the other: Einsum, an LSTM, attention with a weight and without one, weights of four bits and of
+    eight."""
+    nodes = [node("Einsum", ["x", "w"], ["e"], equation="...i,io->...o"),
+             node("LSTM", ["e", "lw", "lr"], ["l"], layout=1, hidden_size=width),
+             node("Reshape", ["l", "shape"], ["l1"]), foreign("Attention", ["l1", "aw"], ["a"], num_heads=heads),
+             foreign("GroupQueryAttention", ["a", "a", "a"], ["g"], num_heads=heads, kv_num_heads=heads),
+             foreign("MatMulNBits", ["g", "bw", "bs"], ["m"], K=width, N=width, bits=4, block_size=16),
+             node("DynamicQuantizeLinear", ["m"], ["q", "qs", "qz"]), node("MatMulInteger", ["q", "iw", "qz"], ["y"])]
+    weights = [tensor("w", [width, width]), tensor("lw", [1, 4 * width, width]), tensor("lr", [1, 4 * width, width]),
+               tensor("aw", [width, 3 * width]), tensor("bw", [width, width // 16, 8], UINT8),
+               tensor("bs", [width * width // 16]), tensor("iw", [width, width], INT8),
+               tensor("shape", [3], INT64, [0, tokens, width])]
+    return model(nodes, weights, [value("x", ["N", tokens, width])], [value("y", ["N", tokens, width], INT32)])

@@ -17,8 +17,8 @@ import weft_testing
 
 # The test command runs this test: not again from within it.
 SKIPPED = {"scripts/test"}
-# Pages of other projects: StableHLO, ONNX.
-OF_OTHERS = {"docs/spec.md", "docs/Operators.md"}
+# Pages of other projects: StableHLO, ONNX, ONNX Runtime.
+OF_OTHERS = {"docs/spec.md", "docs/Operators.md", "docs/ContribOperators.md"}
 
 
 def pages():

@@ -44,7 +44,7 @@ def placed(graph, label, prefix, names, tensors):
             tensors.setdefault(names[name], tensor)
     for inner in graph.nodes:
         one = Node(inner.op, prefix + inner.label, [names.get(name, name) for name in inner.inputs], [],
-                   inner.attributes, inner.number)
+                   inner.attributes, inner.number, inner.domain)
         for name in inner.outputs:
             names[name] = prefix + name if name else ""
         one.outputs = [names[name] for name in inner.outputs]

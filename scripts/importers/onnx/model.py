@@ -12,11 +12,18 @@ from importing.errors import InputError
 TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
          7: ("int64", 8), 9: ("bool", 1), 10: ("float16", 2), 11: ("double", 8), 12: ("uint32", 4), 13: ("uint64", 8),
          14: ("complex64", 8), 15: ("c128", 16), 16: ("bfloat16", 2), 17: ("float8_e4m3fn", 1),
-         18: ("float8_e4m3fnuz", 1), 19: ("float8_e5m2", 1), 20: ("float8_e5m2fnuz", 1)}
+         18: ("float8_e4m3fnuz", 1), 19: ("float8_e5m2", 1), 20: ("float8_e5m2fnuz", 1), 21: ("uint4", 0.5),
+         22: ("int4", 0.5)}
 FLOATING = {1, 10, 11, 16, 17, 18, 19, 20}
+QUANTIZED = {2, 3, 21, 22}  # of weights and activations as whole numbers
+MICROSOFT = "com.microsoft"  # the domain of the operators of ONNX Runtime
 # Values are read for tensors of at most this number of elements: shapes, axes and the like.
 FEW = 64
 DEEPEST = 16  # graphs inside nodes of graphs
+
+
+class Unknown(Exception):
+    """What is not known about an operator: a shape, a value, its FLOPs."""
 
 
 @dataclass
@@ -45,6 +52,7 @@ class Node:
     outputs: list = field(default_factory=list)
     attributes: dict = field(default_factory=dict)
     number: int = 0
+    domain: str = ""
 
     @property
     def label(self):
@@ -129,7 +137,6 @@ class Reader:
 
     def node(self, part, count):
         node = Node(number=count)
-        domain = ""
         for number, value in part.fields(parts=(1, 2, 3, 4, 5, 7)):
             if number == 1:
                 node.inputs.append(value.text())
@@ -142,9 +149,10 @@ class Reader:
             elif number == 5:
                 self.attribute(value, node)
             elif number == 7:
-                domain = value.text()
-        if domain not in ("", "ai.onnx", "com.microsoft"):
-            raise self.error(f"node '{node.label}': an operator of the domain '{domain}'; expected ai.onnx")
+                node.domain = value.text()
+        if node.domain not in ("", "ai.onnx", MICROSOFT):
+            raise self.error(f"node '{node.label}' ({node.op}): an operator of the domain '{node.domain}'; expected "
+                             f"ai.onnx or {MICROSOFT}")
         return node
 
     def attribute(self, part, node):

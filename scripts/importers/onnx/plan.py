@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from frameworks.devices import precision_of
 from importing.errors import InputError
 
-from .model import FLOATING
+from . import products
+from .model import FLOATING, QUANTIZED
 
-GEMMS = {"MatMul", "Gemm", "FusedMatMul"}
-CONVOLUTIONS = {"Conv", "ConvTranspose"}
 # They only give existing data another name or shape, or their result is known beforehand.
 FREE = {"Shape", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Range",
         "Size", "Dropout"}
 # They use all features of a token: a rank needs all of them.
 OVER_FEATURES = {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "RMSNormalization",
-                 "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "LogSoftmax", "ArgMax", "LpNormalization"}
+                 "SkipSimplifiedLayerNormalization", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "LogSoftmax",
+                 "ArgMax", "LpNormalization", *products.GATES}
+LOOKUPS = {"Gather", "GatherElements", "Slice", "Split", "EmbedLayerNormalization"}  # they read what they write
 TOGETHER = {"Add", "Sub", "Mul", "Div", "Sum", "Where", "Concat", "Max", "Min", "Pow"}
 # Bytes per parameter of Adam with all states in 32 bits: it reads weight, gradient and two moments, and writes all but
 # the gradient (Kingma and Ba, arXiv:1412.6980, algorithm 1).
@@ -60,7 +61,16 @@ class Planner:
         return math.prod(self.tensor(name).dims)
 
     def bytes(self, name):
-        return self.elements(name) * self.tensor(name).size
+        return math.ceil(self.elements(name) * self.tensor(name).size)
+
+    def dims(self, node):
+        """Shapes of all inputs; None for one that is left out."""
+        return [self.tensor(name).dims if name else None for name in node.inputs]
+
+    def factor(self, node):
+        """The place of the weight that a matrix product of the node has as a factor, or None."""
+        return products.factor(node, [bool(name) and self.tensor(name).weight and len(self.tensor(name).dims) > 1
+                                      for name in node.inputs])
 
     def plan(self):
         """[(node, Work)] of nodes that take time."""
@@ -83,38 +93,37 @@ class Planner:
     def communicate(self, node, work, weights, data, made):
         """Whether results are split, and the communication that combines parts."""
         parts = [name for name in data if self.split.get(name)]
-        learned = node.op in GEMMS | CONVOLUTIONS and len(weights) > 0 and len(self.tensor(weights[0]).dims) > 1
+        place = self.factor(node)
+        if parts and (node.op in OVER_FEATURES or products.is_projecting(node) or
+                      place is None and self.mixed(node, data, parts)):
+            self.gather(work, parts)
+            parts = []
         result = bool(parts)
-        if self.ways == 1:
-            result = False
-        elif learned and parts:
+        if place is not None and parts:
             work.behind.append(("all_reduce", sum(map(self.bytes, made))))
             result = False
-        elif learned and self.divides(node, weights[0]):
+        elif place is not None and self.divides(node, place):
             if data and not self.gathered.get(data[0]):
                 self.gathered[data[0]] = True
                 work.backward_behind.append(("all_reduce", self.bytes(data[0])))
             result = True
-        elif parts and (node.op in OVER_FEATURES or self.mixed(node, data, parts)):
-            for name in parts:
-                work.before.append(("all_gather", self.bytes(name) // self.ways))
-                work.backward_behind.append(("reduce_scatter", self.bytes(name)))
-                self.split[name] = False
-            result = False
-        self.cut = ("rows" if parts else "columns" if result else "") if learned and self.ways > 1 else \
+        self.cut = ("rows" if parts else "columns" if result else "") if place is not None else \
             "heads" if result else ""
         for name in made:
             self.split[name] = result
 
-    def divides(self, node, weight):
-        """Whether a weight's columns, or a convolution's kernels, can be divided among the ranks."""
-        dims = self.tensor(weight).dims
-        if node.op == "Conv" or node.attributes.get("transB"):
-            columns = dims[0]
-        else:
-            columns = dims[1] if node.op == "ConvTranspose" else dims[-1]
+    def gather(self, work, parts):
+        """Every rank gets the whole of split tensors."""
+        for name in parts:
+            work.before.append(("all_gather", self.bytes(name) // self.ways))
+            work.backward_behind.append(("reduce_scatter", self.bytes(name)))
+            self.split[name] = False
+
+    def divides(self, node, place):
+        """Whether ranks can each have a part of a weight: of its columns, or of a convolution's kernels."""
         groups = node.attributes.get("group", 1)
-        return columns % self.ways == 0 and (groups == 1 or groups % self.ways == 0)
+        return self.ways > 1 and (groups == 1 or groups % self.ways == 0) and \
+            any(size % self.ways == 0 for size in products.columns(node, self.dims(node), place))
 
     def mixed(self, node, data, parts):
         """A sum of a split and a whole tensor, such as a residual connection."""
@@ -125,51 +134,61 @@ class Planner:
     def cost(self, node, work, weights, data, made):
         ways = self.ways if self.cut else 1
         moved = sum(map(self.bytes, made)) + sum(map(self.bytes, data)) + sum(map(self.bytes, weights))
-        if node.op in ("Gather", "GatherElements", "Slice", "Split"):
+        if node.op in LOOKUPS:
             moved = 2 * sum(map(self.bytes, made))
-        gemm = self.gemm(node, made)
-        if gemm:
-            m, n, k, count = gemm
-            precision = self.precision or precision_of(self.tensor(made[0]).dtype)
-            work.flops = 2 * m * n * k * count // ways
-            self.flops += 2 * m * n * k * count
-            n = max(1, n // ways) if self.cut == "columns" else n
-            k = max(1, k // ways) if self.cut == "rows" else k
-            count = max(1, count // ways) if self.cut == "heads" else count
-            work.forward = self.device.gemm(m, n, k, count, moved // ways, precision)
-            # GEMMs for the gradients of the input and of the weight, or of both inputs
-            work.backward = 2 * work.forward
+        gemms = products.gemms_of(node, self.dims(node), self.tensor(made[0]).dims, self.factor(node))
+        if gemms:
+            self.products(node, work, gemms, moved // ways, made[0])
         else:
-            work.forward = self.device.other(moved // ways)
-            work.backward = work.forward
-        for name in weights:
-            if name in self.counted or self.tensor(name).kind not in FLOATING:
+            work.forward = work.backward = self.device.other(moved // ways)
+        for name in self.learned(node, weights):
+            if name in self.counted:
                 continue
             self.counted.add(name)
-            self.parameters += self.elements(name)
+            count = self.parameters_of(node, name)
+            self.parameters += count
             self.parameter_bytes += self.bytes(name)
             part = ways if self.cut != "rows" or len(self.tensor(name).dims) > 1 else 1
-            work.parameters += -(-self.elements(name) // part)
+            work.parameters += -(-count // part)
             work.parameter_bytes += -(-self.bytes(name) // part)
 
-    def gemm(self, node, made):
-        """(m, n, k, count), whole."""
-        out = self.tensor(made[0]).dims
-        if node.op in GEMMS:
-            a = self.tensor(node.inputs[0]).dims
-            k = a[0] if node.op == "Gemm" and node.attributes.get("transA") else a[-1]
-            if self.tensor(node.inputs[1]).weight:
-                return math.prod(out[:-1]), out[-1], k, 1
-            return out[-2], out[-1], k, math.prod(out[:-2])
-        if node.op in CONVOLUTIONS:
-            weight = self.tensor(node.inputs[1]).dims
-            covered = math.prod(weight[1:])
-            if node.op == "ConvTranspose":  # each input element meets a whole kernel
-                into = self.tensor(node.inputs[0]).dims
-                return into[0] * math.prod(into[2:]), covered, weight[0] // node.attributes.get("group", 1), 1
-            groups = node.attributes.get("group", 1)
-            return out[0] * math.prod(out[2:]), out[1] // groups, covered, groups
-        return None
+    def products(self, node, work, gemms, moved, made):
+        """The time of a node's GEMMs, the first of which moves its bytes; a later one what it reads again."""
+        ways = self.ways if self.cut else 1
+        precision = self.precision or precision_of(self.tensor(self.multiplied(node, made)).dtype)
+        for gemm in gemms:
+            work.flops += gemm.flops // ways
+            self.flops += gemm.flops
+            each = gemm.each or self.cut == "heads"
+            n = max(1, gemm.n // ways) if self.cut == "columns" and not each else gemm.n
+            k = max(1, gemm.k // ways) if self.cut == "rows" else gemm.k
+            count = max(1, gemm.count // ways) if each else gemm.count
+            size = self.bytes(node.inputs[gemm.again]) // ways if gemm.again is not None else moved
+            work.forward += gemm.repeats * self.device.gemm(gemm.m, n, k, count, size, precision)
+            moved = 0
+        # GEMMs for the gradients of the input and of the weight, or of both inputs
+        work.backward = 2 * work.forward
+
+    @staticmethod
+    def multiplied(node, made):
+        """The tensor in whose type a node multiplies: its result, or a weight of whole numbers."""
+        where = products.OPERANDS.get(node.op)
+        return node.inputs[where.b] if where and where.integer else made
+
+    def learned(self, node, weights):
+        """The parameters among its weights: by the operator's definition, or numbers of floating point and tables of
+        few bits."""
+        places = products.learned(node)
+        if places is not None:
+            return [name for at, name in enumerate(node.inputs) if at in places and name in weights]
+        return [name for name in weights if self.tensor(name).kind in FLOATING or
+                self.tensor(name).kind in QUANTIZED and len(self.tensor(name).dims) > 1]
+
+    def parameters_of(self, node, name):
+        """Numbers, also where several are in a byte."""
+        if node.op in products.BLOCKS and name == node.inputs[1]:
+            return node.attributes["K"] * node.attributes["N"]
+        return self.elements(name)
 
 
 def stages_of(works, count, path):
@@ -202,5 +221,6 @@ def crossing(planner, works, cuts):
     for cut in cuts:
         live = [name for name, at in made.items() if at < cut <= used.get(name, -1)]
         found.append(sum(planner.bytes(name) // (planner.ways if planner.split.get(name) else 1) for name in live
-                         if planner.tensor(name).values is None and planner.tensor(name).kind in FLOATING))
+                         if planner.tensor(name).values is None and
+                         planner.tensor(name).kind in FLOATING | QUANTIZED))
     return found

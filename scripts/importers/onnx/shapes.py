@@ -6,13 +6,13 @@ import math
 
 from importing.errors import InputError
 
-from . import control
-from .model import FEW, Tensor
+from . import control, products
+from .model import FEW, MICROSOFT, Tensor, Unknown
 
 SAME = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Softmax", "LogSoftmax",
         "Gelu", "LayerNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization",
-        "SkipLayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "Dropout", "Identity", "Clip",
-        "HardSwish", "HardSigmoid", "Elu", "Selu", "PRelu", "Softplus", "Softsign", "Reciprocal", "Floor", "Ceil",
+        "SimplifiedLayerNormalization", "RMSNormalization", "Dropout", "Identity", "Clip", "HardSwish", "HardSigmoid",
+        "Elu", "Selu", "PRelu", "Softplus", "Softsign", "Reciprocal", "Floor", "Ceil",
         "Round", "Not", "Sign", "Cos", "Sin", "Mish", "FastGelu", "CumSum", "LpNormalization", "LRN", "Trilu", "Celu",
         "ThresholdedRelu", "IsNaN", "QuickGelu", "BiasGelu", "Swish", "ScatterND", "ScatterElements", "Hardmax",
         "RotaryEmbedding"}
@@ -25,11 +25,14 @@ ARITHMETIC = {"Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambd
 COMPARISONS = {"Equal": lambda a, b: int(a == b), "Greater": lambda a, b: int(a > b), "Less": lambda a, b: int(a < b),
                "GreaterOrEqual": lambda a, b: int(a >= b), "LessOrEqual": lambda a, b: int(a <= b),
                "And": lambda a, b: int(a and b), "Or": lambda a, b: int(a or b)}
-BOOLEAN = 9
-
-
-class Unknown(Exception):
-    """A shape needs a value that is not known."""
+UINT8, INT32, BOOLEAN = 2, 6, 9
+# Of com.microsoft, besides those with matrix products; other operators of this domain are refused.
+FOREIGN = {"BiasGelu", "DequantizeLinear", "EmbedLayerNormalization", "FastGelu", "Gelu", "QuantizeLinear", "QuickGelu",
+           "RotaryEmbedding", "SimplifiedLayerNormalization", "SkipLayerNormalization",
+           "SkipSimplifiedLayerNormalization", "Trilu"}
+# Without matrix products, whatever weights they have.
+PRODUCTLESS = {"CastLike", "Compress", "GatherND", "GridSample", "MaxUnpool", "OneHot", "Resize", "ReverseSequence",
+               "RoiAlign", "TopK", "Unique", "Upsample"}
 
 
 def broadcast(shapes):
@@ -140,6 +143,9 @@ class Inference:
 
     def node(self, node):
         op = node.op
+        if node.domain == MICROSOFT and op not in FOREIGN and not products.has_product(node):
+            raise Unknown(f"an operator of the domain {MICROSOFT} whose FLOPs are not known here; expected those of "
+                          "ai.onnx, as before the extended optimizations of ONNX Runtime")
         for at, name in enumerate(node.inputs):
             if name:
                 self.dims(node, at)
@@ -156,7 +162,12 @@ class Inference:
             self.other(node)
 
     def other(self, node):
-        """An unknown operator: the file may have the shapes of its results."""
+        """An unknown operator: the file may have the shapes of its results. With a matrix as a weight, it may be a
+        matrix product."""
+        for name, tensor in ((name, self.tensors[name]) for name in node.inputs if name):
+            if tensor.weight and len(tensor.dims) > 1 and node.op not in PRODUCTLESS:
+                raise Unknown(f"the operator is not known here, and its weight '{name}' of {list(tensor.dims)} may be "
+                              "a factor of a matrix product; expected operators with known FLOPs")
         for name in node.outputs:
             if name and (name not in self.tensors or self.tensors[name].dims is None):
                 raise Unknown(f"the operator is not known here, and the file has no shape of '{name}'; "
@@ -185,24 +196,79 @@ class Inference:
 
     # GEMMs
 
-    def of_MatMul(self, node):  # noqa: N802  (named like the operators)
-        a, b = self.dims(node, 0), self.dims(node, 1)
+    def shapes(self, node):
+        """Of all inputs; None for one that is left out."""
+        return [self.dims(node, at) if name else None for at, name in enumerate(node.inputs)]
+
+    def kind_of(self, node):
+        """The type of a matrix product; None: that of its first input."""
+        like = products.OPERANDS[node.op].like
+        if like is None:
+            return INT32
+        if like == 0:
+            return None
+        return self.tensors[node.inputs[like]].kind if like < len(node.inputs) and node.inputs[like] else 1
+
+    def matmul(self, node):
+        a, b = products.factors(node, self.shapes(node))
         if len(a) == 1 or len(b) == 1:
             raise Unknown("a GEMM with a vector; expected matrices")
         if a[-1] != b[-2]:
             raise Unknown(f"a GEMM of {list(a)} and {list(b)}")
-        self.put(node, 0, (*broadcast([a[:-2], b[:-2]]), a[-2], b[-1]))
+        self.put(node, 0, (*broadcast([a[:-2], b[:-2]]), a[-2], b[-1]), self.kind_of(node))
 
-    def of_FusedMatMul(self, node):  # noqa: N802
-        self.of_MatMul(node)
+    of_MatMul = of_FusedMatMul = of_TransposeMatMul = of_MatMulInteger = of_QLinearMatMul = matmul
+    of_MatMulIntegerToFloat = of_DynamicQuantizeMatMul = of_Gemm = of_FusedGemm = of_QGemm = matmul
 
-    def of_Gemm(self, node):  # noqa: N802
-        a, b = self.dims(node, 0), self.dims(node, 1)
-        a = a[::-1] if node.attributes.get("transA") else a
-        b = b[::-1] if node.attributes.get("transB") else b
-        if a[1] != b[0]:
-            raise Unknown(f"a GEMM of {list(a)} and {list(b)}")
-        self.put(node, 0, (a[0], b[1]))
+    def of_MatMulNBits(self, node):  # noqa: N802  (named like the operators)
+        a, k, n = self.dims(node, 0), node.attributes["K"], node.attributes["N"]
+        if a[-1] != k or n < 1:
+            raise Unknown(f"a GEMM of {list(a)} and {[k, n]}")
+        self.put(node, 0, (*a[:-1], n))
+
+    def of_Einsum(self, node):  # noqa: N802
+        _, result, size = products.einsum(node, self.shapes(node))
+        self.put(node, 0, [size[label] for label in result])
+
+    def recurrent(self, node):
+        steps, batch, directions, hidden = products.recurrent(node, self.shapes(node))
+        turned = node.attributes.get("layout", 0)
+        self.put(node, 0, (batch, steps, directions, hidden) if turned else (steps, directions, batch, hidden))
+        for at in (1, 2):
+            self.put(node, at, (batch, directions, hidden) if turned else (directions, batch, hidden))
+
+    of_LSTM = of_GRU = of_RNN = recurrent
+
+    def attention(self, node):
+        found, query = products.attention(node, self.shapes(node)), self.dims(node, 0)
+        if len(query) == 4 and node.op == "Attention":
+            self.put(node, 0, (found.batch, found.heads, found.queries, found.value_width))
+        else:
+            self.put(node, 0, (found.batch, found.queries, found.heads * found.value_width))
+        if products.is_projecting(node):
+            self.put(node, 1, (2, *found.present(found.width)))
+            return
+        self.put(node, 1, found.present(found.width))
+        self.put(node, 2, found.present(found.value_width))
+        self.put(node, 3, (found.batch, found.heads, found.queries, found.keys))
+
+    of_Attention = of_MultiHeadAttention = of_GroupQueryAttention = attention
+
+    # Quantization
+
+    def of_QuantizeLinear(self, node):  # noqa: N802
+        kind = self.tensors[node.inputs[2]].kind if len(node.inputs) > 2 and node.inputs[2] else UINT8
+        self.put(node, 0, self.dims(node, 0), node.attributes.get("output_dtype") or kind)
+
+    def of_DequantizeLinear(self, node):  # noqa: N802
+        self.put(node, 0, self.dims(node, 0), self.tensors[node.inputs[1]].kind)
+
+    def of_DynamicQuantizeLinear(self, node):  # noqa: N802
+        self.put(node, 0, self.dims(node, 0), UINT8)
+        self.put(node, 1, (), 1)
+        self.put(node, 2, (), UINT8)
+
+    # Convolutions
 
     def window(self, node, spatial, kernel, transposed=False):
         count = len(spatial)
@@ -226,11 +292,14 @@ class Inference:
             raise Unknown(f"a window of {kernel} over {list(spatial)} leaves nothing")
         return result
 
-    def of_Conv(self, node):  # noqa: N802
-        into, weight = self.dims(node, 0), self.dims(node, 1)
-        if into[1] != weight[1] * node.attributes.get("group", 1):
-            raise Unknown(f"kernels {list(weight)} in {node.attributes.get('group', 1)} groups over {list(into)}")
-        self.put(node, 0, (into[0], weight[0], *self.window(node, into[2:], weight[2:])))
+    def convolution(self, node):
+        where, dims, groups = products.OPERANDS[node.op], self.shapes(node), node.attributes.get("group", 1)
+        into, kernels = dims[where.a], dims[where.b]
+        if into[1] != kernels[1] * groups:
+            raise Unknown(f"kernels {list(kernels)} in {groups} groups over {list(into)}")
+        self.put(node, 0, (into[0], kernels[0], *self.window(node, into[2:], kernels[2:])), self.kind_of(node))
+
+    of_Conv = of_FusedConv = of_ConvInteger = of_QLinearConv = convolution
 
     def of_ConvTranspose(self, node):  # noqa: N802
         into, weight = self.dims(node, 0), self.dims(node, 1)
@@ -248,6 +317,24 @@ class Inference:
         self.put(node, 0, (*into[:2], *[1] * (len(into) - 2)))
 
     of_GlobalAveragePool = of_GlobalMaxPool = global_pool
+
+    # Normalizations with further results
+
+    def of_SkipLayerNormalization(self, node):  # noqa: N802
+        """The last result is the sum that is normalized; mean and deviation are those of each token."""
+        dims = self.dims(node, 0)
+        for at in range(len(node.outputs)):
+            self.put(node, at, (*dims[:-1], 1) if at in (1, 2) else dims)
+
+    of_SkipSimplifiedLayerNormalization = of_SkipLayerNormalization
+
+    def of_EmbedLayerNormalization(self, node):  # noqa: N802
+        """Sums of rows of the tables of words, positions and segments."""
+        (batch, tokens), table = self.dims(node, 0), self.dims(node, 2)
+        kind = self.tensors[node.inputs[2]].kind
+        self.put(node, 0, (batch, tokens, table[1]), kind)
+        self.put(node, 1, (batch,), INT32)
+        self.put(node, 2, (batch, tokens, table[1]), kind)
 
     # Shapes
 

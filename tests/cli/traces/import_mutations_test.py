@@ -62,7 +62,8 @@ def sources(folder):
             "nsys": ("nsys", (folder / "report.sqlite").read_bytes(), []),
             "hlo": ("hlo", hlo_files.STEP.encode(), []), "stable": ("hlo", hlo_files.STABLE.encode(), []),
             "attention": ("onnx", onnx_files.attention(4, 16), ["--tensor", "2", "--data", "2"]),
-            "convolution": ("onnx", onnx_files.convolution(8), ["--pipeline", "2"])}
+            "convolution": ("onnx", onnx_files.convolution(8), ["--pipeline", "2"]),
+            "products": ("onnx", onnx_files.products(), ["--tensor", "2"])}
 
 
 def mutated(content, rng):

@@ -14,7 +14,11 @@ import onnx_files
 import weft_testing
 from chakra_files import delimited
 from import_testing import ImportTest
-from onnx_files import node, tensor, value
+from onnx_files import FLOAT, INT8, INT32, UINT8, foreign, node, quantized, tensor, value
+from weft_testing import SOURCE
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+from importing import command, registry  # noqa: E402
 
 WIDTH, HIDDEN = 1024, 4096
 
@@ -97,6 +101,169 @@ class Onnx(ImportTest):
         """The same parameters in half the bytes."""
         read = self.imported(self.model(onnx_files.two_layers(kind=onnx_files.FLOAT16)))
         self.assertEqual(read["parameter_bytes"], 2 * read["parameters"])
+
+    def one(self, operator, weights, inputs, result, kind=FLOAT):
+        """A model of one operator, whose inputs are of [N, ...] and whose result has this shape."""
+        return onnx_files.model([operator], weights, [value(name, ["N", *dims], one) for name, dims, one in inputs],
+                                [value("y", result, kind)])
+
+    def count(self, content):
+        """(parameters, their bytes, FLOPs of two samples), by the reader within this process."""
+        module, path = registry.load("onnx"), self.folder / self.model(content)
+        words = [str(path), "--batch", "2", "--micro-batches", "1"]
+        return tuple(module.read(command.format_parser("onnx", module).parse_args(words)).counts.values())
+
+    def test_whole_numbers(self):
+        """Matrix products of bytes: 2 m n k operations; weights and biases are parameters, scales and zero points are
+        not. Weights of four bits are two in a byte."""
+        tokens, k, n = 4, 64, 96
+        flops, matrix = 2 * 2 * tokens * n * k, tensor("w", [k, n], INT8)
+        x, real = ("x", [tokens, k], UINT8), ("x", [tokens, k], FLOAT)
+        scales = quantized(["xs", "xz", "ws", "wz", "ys", "yz"])
+        for operator, weights, given, parameters, size in (
+                (node("MatMulInteger", ["x", "w"], ["y"]), [matrix], x, n * k, n * k),
+                (node("QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"]), [matrix, *scales], x,
+                 n * k, n * k),
+                (foreign("MatMulIntegerToFloat", ["x", "w", "xs", "ws", "xz", "wz", "b"], ["y"]),
+                 [matrix, tensor("b", [n]), *scales], x, n * k + n, n * k + 4 * n),
+                (foreign("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], ["y"]),
+                 [matrix, tensor("b", [n]), *scales], real, n * k + n, n * k + 4 * n),
+                (foreign("MatMulNBits", ["x", "w", "s"], ["y"], K=k, N=n, bits=4, block_size=32),
+                 [tensor("w", [n, k // 32, 16], UINT8), tensor("s", [n * k // 32])], real, n * k, n * k // 2)):
+            self.assertEqual(self.count(self.one(operator, weights, [given], ["N", tokens, n])),
+                             (parameters, size, flops))
+        gemm = foreign("QGemm", ["x", "xs", "xz", "w", "ws", "wz", "b", "ys", "yz"], ["y"], transB=1)
+        content = self.one(gemm, [tensor("w", [n, k], INT8), tensor("b", [n], INT32), *scales], [("x", [k], UINT8)],
+                           ["N", n], UINT8)
+        self.assertEqual(self.count(content), (n * k + n, n * k + 4 * n, 2 * 2 * n * k))
+        kernels, positions = tensor("w", [16, 3, 3, 3], INT8), 8 * 8
+        for operator, biases in ((node("ConvInteger", ["x", "w"], ["y"], pads=[1, 1, 1, 1]), 0),
+                                 (node("QLinearConv", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"], ["y"],
+                                       pads=[1, 1, 1, 1]), 16)):
+            content = self.one(operator, [kernels, tensor("b", [16], INT32), *scales], [("x", [3, 8, 8], UINT8)],
+                               ["N", 16, 8, 8], INT32)
+            self.assertEqual(self.count(content), (16 * 27 + biases, 16 * 27 + 4 * biases,
+                                                   2 * 2 * 16 * positions * 27))
+
+    def test_time_of_whole_numbers(self):
+        """QLinearMatMul reads and writes bytes, and multiplies at the peak of 8 bits: 64 tokens by a matrix of
+        4096 x 4096 wait for the memory, at 3.35 TB/s, half of what fp16 would take."""
+        tokens, width = 64, 4096
+        operator = node("QLinearMatMul", ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"])
+        weights = [tensor("w", [width, width], INT8), *quantized(["xs", "xz", "ws", "wz", "ys", "yz"])]
+        content = self.one(operator, weights, [("x", [tokens, width], UINT8)], ["N", tokens, width], UINT8)
+        self.imported(self.model(content), "--inference")
+        start, end = self.run_imported()[0, "QLinearMatMul_y"]
+        moved = width * width + 2 * tokens * width + 3 * 4 + 3
+        self.assertAlmostEqual(end - start, moved / 3.35e12 * 1e6, 3)
+
+    def test_einsum(self):
+        """2 times the sizes of all labels, if one is summed that both operands have."""
+        x, w, flops = ("x", [4, 8], FLOAT), tensor("w", [8, 3, 16]), 2 * 2 * 4 * 8 * 3 * 16
+        for equation, result in (("nte,ehd->nthd", ["N", 4, 3, 16]), ("nte, ehd -> nhtd", ["N", 3, 4, 16]),
+                                 ("...e,ehd->...hd", ["N", 4, 3, 16]), ("nte,ehd", [3, 16, "N", 4])):
+            content = self.one(node("Einsum", ["x", "w"], ["y"], equation=equation), [w], [x], result)
+            self.assertEqual(self.count(content), (8 * 3 * 16, 4 * 8 * 3 * 16, flops))
+        read = self.imported("model.onnx", "--tensor", "3")
+        self.assertEqual(read["operations"], {"compute": 3 * 3, "all_reduce": 3})
+        both = [("x", [4, 8], FLOAT), ("z", [5, 8], FLOAT)]
+        for equation, flops in (("nik,njk->nij", 2 * 2 * 4 * 5 * 8), ("nik,njk->nijk", 0)):
+            result = ["N", 4, 5, 8][:len(equation.partition("->")[2])]
+            content = self.one(node("Einsum", ["x", "z"], ["y"], equation=equation), [], both, result)
+            self.assertEqual(self.count(content), (0, 0, flops))
+        for equation, says in (("nik,njk,k->nij", "expected one or two"), ("nii,njk->nij", "operand 'nii'"),
+                               ("nik,nji->njk", "label 'i' has the sizes 4 and 8"), ("nik,njk->nz", "result 'nz'")):
+            content = self.one(node("Einsum", ["x", "z"], ["y"], equation=equation), [], both, ["N", 4])
+            self.refused(self.model(content), says=[r"node 'Einsum_y' \(Einsum\): ", says])
+
+    def test_recurrent_layers(self):
+        """Each gate of each step and direction has a row of H by I for the input, and one of H by H for the state."""
+        steps, width, hidden = 6, 32, 16
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            for directions in (1, 2):
+                weights = [tensor("w", [directions, gates * hidden, width]),
+                           tensor("r", [directions, gates * hidden, hidden]),
+                           tensor("b", [directions, 2 * gates * hidden])]
+                operator = node(op, ["x", "w", "r", "b"], ["y", "last"], hidden_size=hidden, layout=1)
+                content = self.one(operator, weights, [("x", [steps, width], FLOAT)],
+                                   ["N", steps, directions, hidden])
+                parameters = directions * gates * hidden * (width + hidden + 2)
+                self.assertEqual(self.count(content), (
+                    parameters, 4 * parameters, 2 * 2 * steps * directions * gates * hidden * (width + hidden)))
+
+    def test_time_of_a_recurrent_layer(self):
+        """Steps follow one another, and each reads the weights of its state: at 3.35 TB/s."""
+        steps, width, hidden = 8, 64, 1024
+        weights = [tensor("w", [1, 4 * hidden, width]), tensor("r", [1, 4 * hidden, hidden])]
+        content = self.one(node("LSTM", ["x", "w", "r"], ["y"], hidden_size=hidden, layout=1), weights,
+                           [("x", [steps, width], FLOAT)], ["N", steps, 1, hidden])
+        self.imported(self.model(content), "--inference")
+        start, end = self.run_imported()[0, "LSTM_y"]
+        state = 4 * 4 * hidden * hidden
+        moved = 4 * (steps * width + 4 * hidden * width + steps * hidden) + state
+        self.assertAlmostEqual(end - start, (moved + steps * state) / 3.35e12 * 1e6, 3)
+
+    def test_fused_attention(self):
+        """Queries with keys, and sums of values: 2 L T (H + V) in each head, for all keys T; with weights of its own
+        also their GEMM."""
+        tokens, heads, each, past = 8, 4, 16, 24
+        width = heads * each
+        qkv = [(name, [tokens, width], FLOAT) for name in "qkv"]
+        few = [("q", [tokens, width], FLOAT), *((name, [tokens, width // 2], FLOAT) for name in "kv")]
+        cached = [(name, [heads // 2, past, each], FLOAT) for name in ("pk", "pv")]
+        four = [(name, [heads, tokens, each], FLOAT) for name in "qkv"]
+
+        def products(keys):
+            return 2 * heads * 2 * tokens * keys * (each + each)
+
+        projected = 2 * 2 * tokens * width * 3 * width
+        weights = [tensor("w", [width, 3 * width]), tensor("b", [3 * width])]
+        for operator, given, learned, parameters, flops in (
+                (foreign("Attention", ["x", "w", "b"], ["y"], num_heads=heads), [("x", [tokens, width], FLOAT)],
+                 weights, 3 * width * width + 3 * width, projected + products(tokens)),
+                (foreign("MultiHeadAttention", ["q", "k", "v", "b"], ["y"], num_heads=heads), qkv, weights[1:],
+                 3 * width, products(tokens)),
+                (foreign("GroupQueryAttention", ["q", "k", "v", "pk", "pv"], ["y", "present"], num_heads=heads,
+                         kv_num_heads=heads // 2), few + cached, [], 0, products(tokens + past)),
+                (node("Attention", ["q", "k", "v"], ["y"], q_num_heads=heads, kv_num_heads=heads // 2), few, [], 0,
+                 products(tokens)),
+                (node("Attention", ["q", "k", "v"], ["y"]), four, [], 0, products(tokens))):
+            result = ["N", heads, tokens, each] if given is four else ["N", tokens, width]
+            content = self.one(operator, learned, given, result)
+            self.assertEqual(self.count(content), (parameters, 4 * parameters, flops))
+
+    def test_heads_of_fused_attention_are_divided(self):
+        """Of two layers the second needs all features of the first: gathered before it, and summed where its gradient
+        goes back. Of each layer ranks have a quarter of the heads."""
+        tokens, width = 8, 64
+        nodes = [foreign("Attention", [one, "w"], [two], num_heads=4) for one, two in (("x", "h"), ("h", "y"))]
+        content = onnx_files.model(nodes, [tensor("w", [width, 3 * width])], [value("x", ["N", tokens, width])],
+                                   [value("y", ["N", tokens, width])])
+        read = self.imported(self.model(content), "--tensor", "4")
+        ranks = 4
+        self.assertEqual(read["operations"], {"compute": ranks * 5, "all_gather": ranks, "reduce_scatter": ranks,
+                                              "all_reduce": 2 * ranks})
+
+    def test_transposed_factors_of_a_fused_product(self):
+        for attributes, shape in (({"transB": 1}, [16, 8]), ({}, [8, 16])):
+            content = self.one(foreign("FusedMatMul", ["x", "w"], ["y"], **attributes), [tensor("w", shape)],
+                               [("x", [4, 8], FLOAT)], ["N", 4, 16])
+            self.assertEqual(self.count(content), (8 * 16, 4 * 8 * 16, 2 * 2 * 4 * 8 * 16))
+
+    def test_operators_with_unknown_flops(self):
+        """What may be a matrix product is refused by its name; tables that rows are taken from are none."""
+        given = [("x", [8], FLOAT)]
+        for operator, says in (
+                (node("DeformConv", ["x", "w"], ["y"]), r"node 'DeformConv_y' \(DeformConv\): .* weight 'w' of \[8, 8\]"),
+                (foreign("QAttention", ["x", "w"], ["y"]), r"\(QAttention\): an operator of the domain com.microsoft"),
+                (foreign("Inverse", ["x"], ["y"]), r"\(Inverse\): an operator of the domain com.microsoft"),
+                (foreign("Relu", ["x"], ["y"]).replace(b"com.microsoft", b"com.acme.xtra"),
+                 r"\(Relu\): an operator of the domain 'com.acme.xtra'; expected ai.onnx or com.microsoft")):
+            content = self.one(operator, [tensor("w", [8, 8])], given, ["N", 8])
+            self.refused(self.model(content), says=[says])
+        table = node("GatherND", ["w", "x"], ["y"])
+        content = self.one(table, [tensor("w", [8, 8])], [("x", [1], onnx_files.INT64)], ["N", 8])
+        self.assertEqual(self.count(content), (64, 4 * 64, 0))
 
     def test_loops_and_branches_that_are_known(self):
         """A loop of n rounds of two GEMMs of one token, 2 * 256^2 FLOPs each, has two weights however often it runs. Of
