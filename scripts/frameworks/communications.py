@@ -60,12 +60,15 @@ def kind_of_kernel(name):
 
 
 def numbers(value):
-    """A list of whole numbers, also written as a text; None if it is truncated."""
+    """A list of whole numbers, also written as a text; None if it is truncated. Raises ValueError for others."""
     if isinstance(value, str):
         if TRUNCATED in value:
             return None
         value = re.findall(r"-?\d+", value)
-    return [int(one) for one in value] if isinstance(value, (list, tuple)) else []
+    try:
+        return [int(one) for one in value] if isinstance(value, (list, tuple)) else []
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"found {str(value)[:60]}; expected whole numbers") from None
 
 
 def split_bytes(splits, size):

@@ -107,7 +107,7 @@ class Execution:
                 if not ranks and isinstance(size, int):
                     self.timeline.world = size
                 self.timeline.groups[str(group["pg_name"])] = ranks
-        except (json.JSONDecodeError, AttributeError, KeyError, TypeError):
+        except (ValueError, AttributeError, KeyError, TypeError):
             raise self.error(number, "its process groups are no list of maps with 'pg_name' and 'ranks'") from None
 
     def call(self, number, inputs, outputs):
@@ -127,7 +127,7 @@ class Execution:
         pair = inputs[at - 2]
         group = str((pair[0] if pair else "0") if isinstance(pair, list) else pair) or "0"
         tail = inputs[at + 1:]
-        splits = [numbers(one) if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
+        splits = [one if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
         regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MAX_RANKS
         if regular and not self.timeline.groups.get(group):

@@ -58,9 +58,15 @@ class Kineto:
                 raise self.error(line, f"distributedInfo: '{key}' is {shown(info[key])}; expected a whole "
                                  "number") from None
         for group in info.get("pg_config") or []:
-            ranks = numbers(group.get("ranks")) if isinstance(group, dict) else None
+            ranks = self.ranks(group.get("ranks"), line) if isinstance(group, dict) else None
             if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
                 timeline.groups[str(group.get("pg_name", "0"))] = ranks
+
+    def ranks(self, value, line):
+        try:
+            return numbers(value)
+        except ValueError as wrong:
+            raise self.error(line, f"ranks of a process group: {wrong}") from None
 
     def event(self, event, line):
         if not isinstance(event, dict):
@@ -226,7 +232,7 @@ class Kineto:
     def group(self, arguments, name, size, line):
         if self.timeline.groups.get(name):
             return
-        ranks = numbers(arguments.get("Process Group Ranks"))
+        ranks = self.ranks(arguments.get("Process Group Ranks"), line)
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]

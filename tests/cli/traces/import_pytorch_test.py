@@ -476,6 +476,8 @@ class Pytorch(ImportTest):
                  r"rank0.json:\d+: 'ts' is 'soon'"),
                 ("negative", text.replace('"dur": 20.0', '"dur": -20.0', 1), r"rank0.json:\d+: 'dur' is -20"),
                 ("tail", text + "{", "after the end"),
+                ("ranks", text.replace('"ranks": [0]', '"ranks": [null]'),
+                 r"rank0.json:\d+: ranks of a process group: found \[None\]; expected whole numbers"),
                 ("type", text.replace('"dtype": "Float"', '"dtype": "Flout"'), r"'dtype' is 'Flout'"),
                 ("size", text.replace(f'"In msg nelems": {MIB}', f'"In msg nelems": {1 << 62}'), r"2\^63")):
             with self.subTest(what):
@@ -485,6 +487,10 @@ class Pytorch(ImportTest):
         path.write_text('{"schema": "1.1", "nodes": [\n{"id": 1, "name": "a", "ctrl_deps": 0},\n{"id": 1, "name": '
                         '"b"}]}')
         self.refused("traces", says=["node 1: another node has this id"])
+        self.execution(0, [("record_param_comms", [[[1, 2, 0, 8, 4, "cuda:0"]], 9, ["0", "default_pg"], 0, "all_to_allv",
+                                                   [4, None], [4, 4], 0, 1, 2], 3, [[3, 4, 0, 8, 4, "cuda:0"]])])
+        path.unlink()
+        self.refused("traces", says=[r"node 10: all_to_allv: found \[4, None\]; expected whole numbers"])
 
     def test_what_nccl_kernels_do_has_to_be_said(self):
         trace = Trace(0, 1)
