@@ -8,7 +8,7 @@ import zipfile
 from frameworks.devices import Device
 from frameworks.rank_files import GroupNames, chakra_workload
 from frameworks.wire import Part, WireError
-from importing.errors import InputError, StudyError, read_bytes
+from importing.errors import InputError, StudyError, did_you_mean, read_bytes
 from importing.imported import Imported
 from support.console import natural
 
@@ -89,6 +89,44 @@ def matches(path):
         return False
 
 
+def names_of(graph, values):
+    """The names of dimensions that are open."""
+    return {one for name in values for one in graph.tensors[name].dims or () if isinstance(one, str)}
+
+
+def check_dimensions(graph, options, each):
+    """Refuses options that the model's inputs do not leave open. `each`: samples of a micro-batch."""
+    named = names_of(graph, graph.inputs)
+    for name, _ in options.dim:
+        if name not in names_of(graph, graph.tensors):
+            raise InputError(options.input, None, f"--dim {name}: no dimension has this name"
+                             f"{did_you_mean(name, named)}; expected "
+                             f"{' or '.join(sorted(named)) or 'no --dim: its inputs have fixed dimensions'}")
+    given = dict(options.dim)
+    first = {name: given.get(dims[0], dims[0]) for name in graph.inputs if (dims := graph.tensors[name].dims)}
+    if options.batch and not any(isinstance(one, str) or one == each for one in first.values()):
+        found = ", ".join(f"{one} of '{name}'" for name, one in first.items()) or "no inputs"
+        name = next(iter(first), "x")
+        raise InputError(options.input, None, f"--batch {options.batch}: the first dimensions of its inputs are fixed "
+                         f"({found}); expected one that is open: torch.onnx.export(..., dynamic_axes={{'{name}': "
+                         "{0: 'batch'}})")
+
+
+def report_whole(imported, planner, path):
+    """Says which matrix products --tensor does not divide; refuses it if it divides none."""
+    ways, whole = planner.ways, planner.whole
+    if ways == 1 or planner.multiplying > len(whole):
+        for reason in dict.fromkeys(whole.values()):
+            labels = [f"'{label}'" for label, why in whole.items() if why == reason]
+            more = f" and {len(labels) - 3} others" if len(labels) > 3 else ""
+            imported.refuse(path, f"--tensor {ways} does not divide {', '.join(labels[:3])}{more} ({reason}): each of "
+                                  "the ranks computes the whole")
+        return
+    found = "; ".join(f"'{label}': {why}" for label, why in list(whole.items())[:3])
+    raise InputError(path, None, f"--tensor {ways}: none of its {planner.multiplying} matrix products can be divided "
+                     f"among {ways} ranks{f' ({found})' if found else ''}; expected weights whose columns divide")
+
+
 def read(options):
     told = other_kind(options.input)
     if told:
@@ -99,16 +137,20 @@ def read(options):
     if batch % count:
         raise StudyError(f"--batch {batch} in {count} micro-batches; expected a multiple (--micro-batches)")
     graph = read_model(options.input)
-    Inference(graph, options.input, batch // count, options.dim).run()
+    check_dimensions(graph, options, batch // count)
+    inference = Inference(graph, options.input, batch // count, options.dim)
+    inference.run()
     device = Device(options.device)
     planner = Planner(graph, options.input, device, layout.tensor, options.precision)
     works = planner.plan()
     stages = stages_of(works, layout.pipeline, options.input)
     cuts = crossing(planner, works, [begin for begin, _ in stages[1:]])
+    samples = f"{batch // count} sample(s)" if inference.batch_names or options.batch else "inputs of fixed sizes"
     imported = Imported([options.input], layout.ranks, [
         f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of "
-        f"{batch // count} sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, "
+        f"{samples}; {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, "
         f"pipeline), {count} micro-batches, on {device.name}."])
+    report_whole(imported, planner, options.input)
     names = GroupNames(layout.ranks)
     for rank in range(layout.ranks):
         for name, ranks in layout.groups(rank).items():

@@ -52,7 +52,8 @@ class Planner:
         self.counted = set()  # weights that belong to an operator above
         self.gathered = {}  # columns' inputs whose gradients are already summed
         self.cut = ""  # of the current operator: the dimension that is divided among the ranks
-        self.parameters = self.parameter_bytes = self.flops = 0
+        self.whole = {}  # matrix products that are not divided among the ranks: {label: why}
+        self.parameters = self.parameter_bytes = self.flops = self.multiplying = 0
 
     def tensor(self, name):
         return self.graph.tensors[name]
@@ -125,6 +126,15 @@ class Planner:
         return self.ways > 1 and (groups == 1 or groups % self.ways == 0) and \
             any(size % self.ways == 0 for size in products.columns(node, self.dims(node), place))
 
+    def reason(self, node):
+        """Why ranks do not share a matrix product."""
+        place, groups = self.factor(node), node.attributes.get("group", 1)
+        if place is None:
+            return "its steps need the whole state" if node.op in products.GATES else "no weight, and no divided input"
+        sizes = [f"{size} {'heads' if products.is_projecting(node) else 'columns'}"
+                 for size in products.columns(node, self.dims(node), place)]
+        return f"{' and '.join(sizes) or 'no columns'}{f' in {groups} groups' if groups > 1 else ''}"
+
     def mixed(self, node, data, parts):
         """A sum of a split and a whole tensor, such as a residual connection."""
         return node.op in TOGETHER and any(name not in parts and self.elements(name) > 1 and
@@ -138,6 +148,9 @@ class Planner:
             moved = 2 * sum(map(self.bytes, made))
         gemms = products.gemms_of(node, self.dims(node), self.tensor(made[0]).dims, self.factor(node))
         if gemms:
+            self.multiplying += 1
+            if self.ways > 1 and not self.cut:
+                self.whole[node.label] = self.reason(node)
             self.products(node, work, gemms, moved // ways, made[0])
         else:
             work.forward = work.backward = self.device.other(moved // ways)

@@ -244,6 +244,45 @@ class Onnx(ImportTest):
         self.assertEqual(read["operations"], {"compute": ranks * 5, "all_gather": ranks, "reduce_scatter": ranks,
                                               "all_reduce": 2 * ranks})
 
+    def test_a_batch_that_is_fixed(self):
+        """--batch is refused if no input has an open first dimension, unless it is that dimension; without it the
+        experiment does not claim a number of samples."""
+        relu = node("Relu", ["x"], ["y"])
+        fixed = self.model(onnx_files.model([relu], [], [value("x", [8, 16])], [value("y", [8, 16])]))
+        self.refused(fixed, "--batch", "4", says=[
+            r"model.onnx: --batch 4: the first dimensions of its inputs are fixed \(8 of 'x'\); expected one that is",
+            r"dynamic_axes=\{'x': \{0: 'batch'\}\}"])
+        self.refused(fixed, "--batch", "8", "--micro-batches", "2", says=["--batch 8"])
+        self.imported(fixed, "--batch", "8", "--micro-batches", "1")
+        self.assertIn("8 sample(s)", (self.folder / "out.yaml").read_text())
+        self.imported(fixed)
+        self.assertIn("a forward pass of inputs of fixed sizes", (self.folder / "out.yaml").read_text())
+        self.refused(self.model(self.one(relu, [], [("x", [16], FLOAT)], ["N", 16])), "--batch", "4", "--dim", "N=8",
+                     "--micro-batches", "1", says=["--batch 4"])
+
+    def test_names_of_dimensions(self):
+        relu = node("Relu", ["x"], ["y"])
+        named = self.model(onnx_files.model([relu], [], [value("x", ["N", "tokens"])], [value("y", ["N", "tokens"])]))
+        self.refused(named, "--dim", "token=8", says=["--dim token: no dimension has this name.*expected N or tokens"])
+        fixed = self.model(onnx_files.model([relu], [], [value("x", [8, 16])], [value("y", [8, 16])]))
+        self.refused(fixed, "--dim", "N=8", says=["--dim N: .*its inputs have fixed dimensions"])
+
+    def test_matrix_products_that_cannot_be_divided(self):
+        """4,096 and 1,024 columns and no multiple of 3: refused. Of 96 and 64 columns the first are divided; rows of
+        the second are then, too, but not the third's columns."""
+        self.refused(self.model(onnx_files.two_layers()), "--tensor", "3", says=[
+            "--tensor 3: none of its 2 matrix products", "'Gemm_h': 4096 columns; 'MatMul_m': 1024 columns"])
+        relu = self.one(node("Relu", ["x"], ["y"]), [], [("x", [16], FLOAT)], ["N", 16])
+        self.refused(self.model(relu, "relu.onnx"), "--tensor", "2", says=["none of its 0 matrix products"])
+        content = onnx_files.model([node("MatMul", ["x", "w1"], ["a"]), node("MatMul", ["a", "w2"], ["b"]),
+                                    node("MatMul", ["b", "w3"], ["y"])],
+                                   [tensor("w1", [64, 96]), tensor("w2", [96, 64]), tensor("w3", [64, 64])],
+                                   [value("x", ["N", 64])], [value("y", ["N", 64])])
+        read = self.imported(self.model(content), "--tensor", "3")
+        self.assertEqual(read["refused"], [{"place": "model.onnx", "what": "--tensor 3 does not divide 'MatMul_y' (64 "
+                                            "columns): each of the ranks computes the whole"}])
+        self.assertEqual(self.imported("model.onnx", "--tensor", "2")["refused"], [])
+
     def test_transposed_factors_of_a_fused_product(self):
         for attributes, shape in (({"transB": 1}, [16, 8]), ({}, [8, 16])):
             content = self.one(foreign("FusedMatMul", ["x", "w"], ["y"], **attributes), [tensor("w", shape)],
@@ -254,7 +293,7 @@ class Onnx(ImportTest):
         """What may be a matrix product is refused by its name; tables that rows are taken from are none."""
         given = [("x", [8], FLOAT)]
         for operator, says in (
-                (node("DeformConv", ["x", "w"], ["y"]), r"node 'DeformConv_y' \(DeformConv\): .* weight 'w' of \[8, 8\]"),
+                (node("DeformConv", ["x", "w"], ["y"]), r"node 'DeformConv_y' \(DeformConv\): .* weight 'w' of \[8, 8"),
                 (foreign("QAttention", ["x", "w"], ["y"]), r"\(QAttention\): an operator of the domain com.microsoft"),
                 (foreign("Inverse", ["x"], ["y"]), r"\(Inverse\): an operator of the domain com.microsoft"),
                 (foreign("Relu", ["x"], ["y"]).replace(b"com.microsoft", b"com.acme.xtra"),
