@@ -11,6 +11,7 @@ SUMMARY = "machines of InfraGraph: an infrastructure, and the files of its devic
 END = re.compile(r"(.+?)\.([0-9]+)\.(.+?)\.([0-9]+)\.(.+)\.(.+?)\.([0-9]+)\.(.+?)\.([0-9]+)")
 RATES = {"gigabytes_per_second": 8 * 10**9, "gigabits_per_second": 10**9, "megabits_per_second": 10**6}
 TIMES = {"ms": 10**6, "us": 10**3, "ns": 1}
+ACCELERATORS = {"xpu", "npu"}  # types of components
 INSIDE_NS, OUTSIDE_NS = 100, 500
 
 
@@ -37,6 +38,32 @@ def entries(path, found, key, *due):
     return values
 
 
+def is_newer(document):
+    """Whether it is of the format that has edges between `ep1` and `ep2` (models/edge.yaml)."""
+    inner = document.get("infrastructure", document) if isinstance(document, dict) else None
+    devices = inner.get("devices") if isinstance(inner, dict) else None
+    maps = [inner, *(devices if isinstance(devices, list) else [])]
+    return any(isinstance(one, dict) and "edges" in one for one in maps)
+
+
+def types_of(device):
+    """{component: type} of a device."""
+    return {one["name"]: one["type"] for one in device.get("components") or []}
+
+
+def has_accelerators(device):
+    return not ACCELERATORS.isdisjoint(types_of(device).values())
+
+
+def check_connections(path, device):
+    types, links = types_of(device), {one["name"] for one in device.get("links") or []}
+    for text in texts(path, device):
+        words = text.split(".")
+        if len(words) != 5 or words[0] not in types or words[3] not in types or words[2] not in links:
+            raise InputError(path, None, f"connection '{text}' in '{device['name']}': "
+                                         "expected COMPONENT.N.LINK.COMPONENT.N")
+
+
 def texts(path, found):
     values = found.get("connections") or []
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
@@ -58,6 +85,9 @@ class Infrastructure:
             except yaml.YAMLError as error:
                 mark = getattr(error, "problem_mark", None)
                 raise InputError(path, mark.line + 1 if mark else None, "it is not YAML") from None
+            if is_newer(document):
+                raise InputError(path, None, "it is of InfraGraph's newer format, with 'edges' from ep1 to ep2, which "
+                                             "is not read; expected a map 'infrastructure' with 'connections'")
             found = document.get("infrastructure") if isinstance(document, dict) else None
             if not isinstance(found, dict):
                 raise InputError(path, 1, "expected a map 'infrastructure'")
@@ -69,7 +99,7 @@ class Infrastructure:
         for device in entries(path, found, "devices", "name"):
             entries(path, device, "components", "name", "type")
             entries(path, device, "links", "name")
-            texts(path, device)
+            check_connections(path, device)
             self.devices[device["name"]] = (path, device)
         for link in entries(path, found, "links", "name"):
             self.links[link["name"]] = link
@@ -103,11 +133,14 @@ def rate_of(link, path):
 
 
 def delay_of(link, path, usual):
-    """Nanoseconds."""
+    """Nanoseconds; `usual` for a link without a latency."""
     found = link.get("latency")
+    if found is None:
+        return usual
     choice = found.get("choice") if isinstance(found, dict) else None
     if choice not in TIMES:
-        return usual
+        raise InputError(path, None, f"link '{link['name']}': latency {found}; expected a choice of "
+                         f"{', '.join(TIMES)}, and its number")
     value = real_number(found.get(choice), path, None, f"latency of '{link['name']}'") * TIMES[choice]
     if not 0.001 <= value <= 1e9:
         raise InputError(path, None, f"link '{link['name']}': latency {value:g} ns; expected 0.001 ns to 1 s")
@@ -124,8 +157,8 @@ class Machine:
         for path, text in infrastructure.connections:
             self.connect(path, text)
         if len(self.hosts) < 2:
-            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu; expected "
-                                                      "two or more")
+            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu or npu; "
+                                                      "expected two or more")
 
     def connect(self, path, text):
         found = END.fullmatch(text)
@@ -152,11 +185,11 @@ class Machine:
         if name not in self.made:
             self.made.add(name)
             self.build(device, name)
-        types = {one["name"]: one["type"] for one in device.get("components") or []}
+        types = types_of(device)
         if part not in types:
             raise InputError(path, None, f"device '{device['name']}' has no component "
                                          f"'{part}'{did_you_mean(part, types)}")
-        return self.switch(f"{name}.{part}.{of}" if "xpu" in types.values() else name)
+        return self.switch(f"{name}.{part}.{of}" if has_accelerators(device) else name)
 
     def switch(self, name):
         return self.switches.setdefault(name, len(self.switches))
@@ -164,19 +197,15 @@ class Machine:
     def build(self, device, name):
         """The inside of a device with accelerators."""
         path = self.all.devices[device["name"]][0]
-        types = {one["name"]: one["type"] for one in device.get("components") or []}
-        links = {one["name"]: one for one in device.get("links") or []}
-        if "xpu" not in types.values():
+        if not has_accelerators(device):
             return
+        types, links = types_of(device), {one["name"]: one for one in device.get("links") or []}
         for text in device.get("connections") or []:
             words = text.split(".")
-            if len(words) != 5 or words[0] not in types or words[3] not in types or words[2] not in links:
-                raise InputError(path, None, f"connection '{text}' in '{device['name']}': "
-                                             "expected COMPONENT.N.LINK.COMPONENT.N")
             ends = []
             for part, number in ((words[0], words[1]), (words[3], words[4])):
                 ends.append(self.switch(f"{name}.{part}.{number}"))
-                if types[part] == "xpu":
+                if types[part] in ACCELERATORS:
                     self.hosts.setdefault(f"{name}.{part}.{number}", ends[-1])
             self.edge(path, *ends, links[words[2]], INSIDE_NS)
 
