@@ -244,6 +244,21 @@ class Onnx(ImportTest):
         self.assertEqual(read["operations"], {"compute": ranks * 5, "all_gather": ranks, "reduce_scatter": ranks,
                                               "all_reduce": 2 * ranks})
 
+    def test_fused_normalizations(self):
+        """Sums of rows of three tables, then the sum that a normalization adds up, by a matrix; the tables, scales and
+        shifts are parameters."""
+        words, tokens, width = 50, 8, 16
+        nodes = [foreign("EmbedLayerNormalization", ["x", "s", "words", "places", "parts", "g", "b"], ["e", "mask"]),
+                 foreign("SkipLayerNormalization", ["e", "e", "g", "b"], ["n", "", "", "sum"]),
+                 foreign("SkipSimplifiedLayerNormalization", ["n", "sum", "g"], ["r", "", "", "again"]),
+                 node("MatMul", ["again", "w"], ["y"])]
+        weights = [tensor("words", [words, width]), tensor("places", [tokens, width]), tensor("parts", [2, width]),
+                   tensor("g", [width]), tensor("b", [width]), tensor("w", [width, width])]
+        content = onnx_files.model(nodes, weights, [value(name, ["N", tokens], INT32) for name in "xs"],
+                                   [value("y", ["N", tokens, width])])
+        parameters = (words + tokens + 2 + 1 + 1 + width) * width
+        self.assertEqual(self.count(content), (parameters, 4 * parameters, 2 * 2 * tokens * width * width))
+
     def test_a_batch_that_is_fixed(self):
         """--batch is refused if no input has an open first dimension, unless it is that dimension; without it the
         experiment does not claim a number of samples."""
