@@ -127,6 +127,8 @@ class BlockFile {
     line.clear();
     for (int byte = source_.get(); byte != '\n' && byte != ByteSource::end; byte = source_.get())
       line += static_cast<char>(byte);
+    constexpr std::string_view mark = "\xef\xbb\xbf";  // UTF-8's byte order mark, with which Excel begins a file
+    if (line_ == 1 && line.starts_with(mark)) line.erase(0, mark.size());
     return true;
   }
   static std::string trimmed(const std::string& text) {

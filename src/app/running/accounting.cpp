@@ -28,7 +28,8 @@ bool is_above_zero(const std::string& figure) { return figure == "lifetime" || f
 /// A number, or {low, mid, high}.
 void check_figure(const Spec& value, const std::string& name) {
   const auto check = [&name](const Spec& one) {
-    if (one.number(0, max) == 0 && is_above_zero(name)) throw one.error("found 0; expected a number above 0");
+    const double least = name == "pue" ? 1 : 0;  // the building with its machine takes no less than the machine
+    if (one.number(least, max) == 0 && is_above_zero(name)) throw one.error("found 0; expected a number above 0");
   };
   if (!value.is_map()) return check(value);
   for (const char* estimate : {"low", "mid", "high"}) check(value.at(estimate));
