@@ -56,12 +56,13 @@ def tell(options):
 
 
 def make(options, run):
-    from studies import plan, records, traces
+    from importing import trace_experiments
+    from studies import plan, records
 
     if options.plan:
         return plan.load_plan(options.plan)
     processes = options.processes if run is None else sorted({*options.processes, run["processes"]})
-    with traces.experiment_of(options.experiment, tell(options)) as experiment:
+    with trace_experiments.experiment_of(options.experiment, tell(options)) as experiment:
         made = plan.Plan(experiment, options.set, processes, options.seconds, options.cores, tell(options))
     data = made.as_data()
     if options.output:

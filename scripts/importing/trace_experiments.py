@@ -7,7 +7,7 @@ import pathlib
 import re
 import tempfile
 
-from importing.command import import_command
+from .command import import_command
 from support.errors import StudyError
 
 FEW = 1 << 20  # bytes of a file that are searched for keys of an experiment
