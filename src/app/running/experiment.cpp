@@ -9,6 +9,7 @@
 
 #include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
+#include "fabric/load_balancing/load_balancing.hpp"
 #include "graph/machine/cluster_graph.hpp"
 #include "graph/machine/node_name.hpp"
 #include "graph/shapes/rails_shape.hpp"
@@ -191,7 +192,14 @@ void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
   experiment.network = read_network_parameters(spec, experiment.routing->reorders());
   experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
                                                experiment.network.reconvergence, *experiment.topology);
-  const ReportParameters& reports = experiment.network.fabric.reports;
+  const SwitchParameters& fabric = experiment.network.fabric;
+  if (experiment.network.fidelity == Fidelity::packet && experiment.routing->per_packet() &&
+      fabric.load_balancing->at_switch() != nullptr)
+    throw spec->at("load_balancing")
+        .error(fmt::format("found {}, by which switches choose ports, with routing '{}', which chooses them itself; "
+                           "expected ecmp or spray",
+                           fabric.load_balancing_name, experiment.routing_name));
+  const ReportParameters& reports = fabric.reports;
   if (reports.given && experiment.routing->max_reported() == 0)
     throw InputError(reports.place, fmt::format("queue_reports: routing '{}' looks at no queues of other switches",
                                                 experiment.routing_name));

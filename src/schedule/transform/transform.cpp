@@ -46,6 +46,16 @@ CallChoice read_choice(const Spec& map) {
   return choice;
 }
 
+/// A change of no collective would answer a question that nobody has asked.
+void require_calls(const Workload& workload, const CallChoice& choice, const Spec& where) {
+  for (std::uint64_t id = 0; id < workload.call_count(); ++id)
+    if (choice.fits(workload.call(static_cast<std::uint32_t>(id)))) return;
+  const bool of_some = !choice.communicators.empty();
+  throw where.error(fmt::format(
+      "no collective of the workload fits '{}'{}; `weft workload` and `weft export` show what there is", choice.pattern,
+      of_some ? fmt::format(" in communicator {}", fmt::join(choice.communicators, ", ")) : ""));
+}
+
 /// `by`, or the ratio of the bytes of a number in the two precisions.
 double read_resize_factor(const Spec& map) {
   const std::map<std::string, double> bytes = {{"fp64", 8}, {"fp32", 4}, {"tf32", 4}, {"bf16", 2},
@@ -76,10 +86,12 @@ std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std:
     if (!kernels && !value.has("collectives") && !value.has("communicator"))
       throw value.error("expected 'kernels' or 'collectives'");
     const CallChoice choice = read_choice(value);
+    if (!kernels) require_calls(*workload, choice, value);
     workload =
         kernels ? without_kernels(std::move(workload), kernels->text()) : without_calls(std::move(workload), choice);
   } else {
     const CallChoice choice = read_choice(value);
+    require_calls(*workload, choice, value);
     workload = with_resized_calls(std::move(workload), choice, read_resize_factor(value), value);
   }
   value.finish();

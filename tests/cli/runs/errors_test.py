@@ -431,6 +431,12 @@ class Machine(ErrorTest):
         for key in ["queues: output", "load_balancing: spray", "ack_interval: 2", "loss: [{link: all, probability: 0.1}]"]:
             self.wrong(("ack: 66 B", f"ack: none\n  {key}"), "found none beside keys that need reliable connections")
 
+        torus = with_part("kind: star\n  hosts: 4", "kind: torus\n  dims: [4, 4]")
+        for balancing in ("adaptive", "flowlet"):
+            self.bad_network([f"load_balancing: {balancing}", "routing: minimal_adaptive"],
+                             f"found {balancing}, by which switches choose ports, with routing 'minimal_adaptive'",
+                             "load_balancing", torus)
+
     def test_fat_tree(self):
         tree = with_part("kind: star\n  hosts: 4", "kind: fat_tree\n  k: 4")
         self.wrong(("k: 4", "k: 5"), "even; found 5; use 4 or 6", tree)

@@ -66,7 +66,6 @@ class Transform(ProgramTest):
                                                                                       [1_000_000, 400_000], 16))
         self.assertEqual(sent({"resize": {"communicator": 0, "precision": {"from": "fp32", "to": "fp8"}}}),
                          (9 * 100_000, [100_000, 100_000], 16))
-        self.assertEqual(sent({"resize": {"communicator": 7, "by": 2}}), (9 * 400_000, [400_000, 400_000], 16))
         self.assertEqual(sent({"remove": {"collectives": "all_reduce*"}}), (3 * 400_000, [400_000], 12))
 
     def test_ranks_move(self):
@@ -123,6 +122,8 @@ class Transform(ProgramTest):
     def test_complaints(self):
         for change, part in (({"speed": 2}, "unknown key 'speed'"), ({"scale": {"kernels": "x"}}, "by"),
                              ({"scale": {"kernels": "x", "by": 0}}, "by"), ({"repeat": 0}, "repeat"),
+                             ({"remove": {"collectives": "broadcst"}}, "no collective of the workload fits 'broadcst'"),
+                             ({"resize": {"communicator": 7, "by": 2}}, "fits '*' in communicator 7"),
                              ({"remove": {}}, "expected 'kernels' or 'collectives'"),
                              ({"move": {0: 1}}, "rank 0 takes the place of rank 1, which stays there"),
                              ({"move": {0: 1, 2: 1}}, "takes that place already"),
