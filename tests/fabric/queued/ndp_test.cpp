@@ -30,14 +30,28 @@ NetworkParameters network(std::int64_t first_window, std::int64_t queue) {
                   mtu, queue * frame, first_window));
 }
 
-// A round trip is 4 us and some packets, so that a queue of 64 packets keeps the link busy until pulled packets come.
-TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_windows) {
-  constexpr std::int64_t senders = 8, packets = 100, window = 16;
-  LeanMachine machine(star, network(window, 64));
+constexpr std::int64_t senders = 8;
+
+/// Each of the senders has a message of so many packets for host 8. What has left the receiver's port, after the run.
+auto incast(LeanMachine& machine, std::int64_t packets) {
   const auto tap = machine.tap(machine.a_switch(0), 8);
   for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
   machine.run();
   machine.expect_quiet();
+  return tap;
+}
+
+/// When that port is free again if it has no pause: from the first bit at it, 1 us and a packet after the start, it
+/// carries each packet once, and the trimmed headers.
+std::int64_t end_without_pause(std::int64_t packets, const CongestionTotals& totals) {
+  return 1'000'000 + packet + senders * packets * packet + static_cast<std::int64_t>(totals.trimmed) * header;
+}
+
+// A round trip is 4 us and some packets, so that a queue of 64 packets keeps the link busy until pulled packets come.
+TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_windows) {
+  constexpr std::int64_t packets = 100, window = 16;
+  LeanMachine machine(star, network(window, 64));
+  const auto tap = incast(machine, packets);
   const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_EQ(totals.dropped, 0U);
   EXPECT_EQ(totals.timeouts, 0U);
@@ -57,22 +71,17 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
       EXPECT_EQ(entry.packet.flags & packet_again, 0);
     }
   }
-  // From the first bit at the switch's port: 1 us and a packet after the start.
-  const std::int64_t all = senders * packets * packet + static_cast<std::int64_t>(totals.trimmed) * header;
-  EXPECT_EQ(free, 1'000'000 + packet + all);
+  EXPECT_EQ(free, end_without_pause(packets, totals));
 }
 
 // Messages shorter than the first window: what they leave of it does not send trimmed packets again, so that a longer
 // window changes nothing, and each packet is trimmed once at most.
 TEST(ndp, an_unused_first_window_sends_nothing_again) {
-  constexpr std::int64_t senders = 8, packets = 30;
+  constexpr std::int64_t packets = 30;
   std::vector<std::int64_t> ends;
   for (const std::int64_t window : {packets, 2 * packets, 10 * packets}) {
     LeanMachine machine(star, network(window, 64));
-    const auto tap = machine.tap(machine.a_switch(0), 8);
-    for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
-    machine.run();
-    machine.expect_quiet();
+    const auto tap = incast(machine, packets);
     const CongestionTotals totals = machine.fabric->results().congestion();
     EXPECT_GT(totals.trimmed, 0U);
     EXPECT_EQ(totals.repeated, totals.trimmed);
@@ -85,11 +94,10 @@ TEST(ndp, an_unused_first_window_sends_nothing_again) {
         EXPECT_EQ(entry.packet.flags & packet_again, 0);
       }
     }
-    // The receiver's link carries each packet once, and the headers. It may pause between the first windows and the
-    // first pulled packets: for a round trip of 4 us and a packet at each of its four ports.
-    const std::int64_t all = senders * packets * packet + static_cast<std::int64_t>(totals.trimmed) * header;
-    EXPECT_GE(free, 1'000'000 + packet + all);
-    EXPECT_LE(free, 1'000'000 + packet + all + 4'000'000 + 4 * packet);
+    // It may pause between the first windows and the first pulled packets: for a round trip of 4 us and a packet at
+    // each of its four ports.
+    EXPECT_GE(free, end_without_pause(packets, totals));
+    EXPECT_LE(free, end_without_pause(packets, totals) + 4'000'000 + 4 * packet);
     ends.push_back(free);
   }
   EXPECT_EQ(ends[1], ends[0]);
