@@ -37,9 +37,17 @@ class HalvingReduceScatterStream final : public RoundStream {
       : RoundStream(call, index, BlockLayout::of_ranks(call, channel), Buffer::output) {}
 
  private:
-  std::uint32_t rounds() const override { return fold().levels + 3; }
+  std::uint32_t rounds() const override { return packing_rounds() + fold().levels + 3; }
 
   void fill(std::uint32_t number, Round& round) const override {
+    if (number < packing_rounds()) {
+      copy_part(number, Buffer::input, Buffer::scratch, round);
+    } else {
+      exchange(number - packing_rounds(), round);
+    }
+  }
+
+  void exchange(std::uint32_t number, Round& round) const {
     const std::uint32_t levels = fold().levels;
     if (number == 0) {
       fold_in({0, ranks()}, round);
@@ -47,7 +55,7 @@ class HalvingReduceScatterStream final : public RoundStream {
       if (!sits_out()) halve(number - 1, round);
     } else if (number == levels + 1) {
       if (levels > 0 && (!paired() || sits_out())) return;
-      round.source = levels > 0 ? Buffer::scratch : Buffer::input;
+      round.source = levels > 0 ? Buffer::scratch : place_of(Buffer::input);
       round.copy = {index(), index() + 1};
     } else {
       fold_out({index() & ~1U, index() | 1U}, Buffer::scratch, round);

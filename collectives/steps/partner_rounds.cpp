@@ -21,10 +21,14 @@ class DoublingAllGather final : public RoundStream {
       : RoundStream(call, index, BlockLayout::of_ranks(call, channel), Buffer::input) {}
 
  private:
-  std::uint32_t rounds() const override { return fold().levels + 4; }
+  std::uint32_t rounds() const override { return fold().levels + 4 + packing_rounds(); }
 
   void fill(std::uint32_t number, Round& round) const override {
-    if (number == 0) {
+    const Buffer gathered = place_of(Buffer::output);
+    round.source = round.target = gathered;
+    if (number >= fold().levels + 4) {
+      copy_part(number - fold().levels - 4, gathered, Buffer::output, round);
+    } else if (number == 0) {
       round.source = Buffer::input;
       round.copy = {index(), index() + 1};
     } else if (number == 1) {
@@ -37,8 +41,7 @@ class DoublingAllGather final : public RoundStream {
     } else {
       // The blocks that the even rank lacks: all before its block, then all after it.
       const std::uint32_t even = index() & ~1U;
-      fold_out(number == fold().levels + 2 ? BlockRange{0, even} : BlockRange{even + 1, ranks()}, Buffer::output,
-               round);
+      fold_out(number == fold().levels + 2 ? BlockRange{0, even} : BlockRange{even + 1, ranks()}, gathered, round);
     }
   }
 
@@ -99,34 +102,28 @@ BlockLayout BlockLayout::of_vector(const CollectiveCall& call, std::uint32_t cha
   return layout;
 }
 
-ChunkCursor::ChunkCursor(const BlockLayout& layout, BlockRange blocks, std::int64_t chunk)
-    : layout_(layout), left_(blocks), chunk_(chunk) {
-  find_piece();
+BlockLayout BlockLayout::packed() const {
+  if (whole()) return *this;
+  BlockLayout layout;
+  layout.block = layout.high = high - low;
+  // Blocks of which the channel has its whole part; of the next one, it has what the tail of the buffer leaves.
+  const std::int64_t full = end < begin + high ? 0 : (end - begin - high) / block + 1;
+  layout.end = full * layout.block + std::clamp(end - begin - full * block - low, std::int64_t{0}, layout.block);
+  return layout;
 }
+
+ChunkCursor::ChunkCursor(const BlockLayout& layout, BlockRange blocks, std::int64_t chunk)
+    : chunk_(chunk),
+      begin_(layout.block_begin(blocks.begin)),
+      end_(std::min(layout.end, layout.block_begin(blocks.end))) {}
 
 std::int64_t ChunkCursor::bytes() const { return std::min(chunk_, end_ - begin_); }
-
-void ChunkCursor::advance() {
-  begin_ += bytes();
-  if (begin_ >= end_) find_piece();
-}
-
-// The channel has either whole blocks, which are one piece, or a piece of each block.
-void ChunkCursor::find_piece() {
-  const bool whole = layout_.low == 0 && layout_.high == layout_.block;
-  begin_ = end_ = 0;
-  while (left_.begin < left_.end && begin_ >= end_ && layout_.block_begin(left_.begin) < layout_.end) {
-    const std::uint32_t last = whole ? left_.end - 1 : left_.begin;
-    begin_ = layout_.block_begin(left_.begin) + layout_.low;
-    end_ = std::min(layout_.end, layout_.block_begin(last) + layout_.high);
-    left_.begin = last + 1;
-  }
-}
 
 RoundStream::RoundStream(const CollectiveCall& call, std::uint32_t index, const BlockLayout& layout,
                          std::optional<Buffer> own)
     : sizes_(call),
-      layout_(layout),
+      buffers_(layout),
+      layout_(layout.packed()),
       fold_(call.communicator->size()),
       index_(index),
       ranks_(call.communicator->size()),
@@ -141,6 +138,7 @@ bool RoundStream::next(Step& step) {
   step.send_peer = step.receive_peer = round_.peer;
   if (!copies_.done()) {
     step.primitive = Primitive::copy;
+    step.instant = round_.instant;
     take(copies_, step);
   } else if (!sends_.done() && (receives_.done() || lead_ < sizes_.ahead)) {
     step.primitive = Primitive::send;
@@ -166,7 +164,10 @@ bool RoundStream::start_round() {
 }
 
 Bytes RoundStream::place(Buffer buffer, std::int64_t offset) const {
-  return Bytes(buffer == own_ ? offset - layout_.block_begin(index_) : offset);
+  if (buffer == own_) return Bytes(buffers_.low + offset - layout_.block_begin(index_));
+  if (buffer == Buffer::scratch || !strided()) return Bytes(offset);
+  const auto block = static_cast<std::uint32_t>(offset / layout_.block);
+  return Bytes(buffers_.block_begin(block) + buffers_.low + offset - layout_.block_begin(block));
 }
 
 void RoundStream::take(ChunkCursor& chunks, Step& step) const {
@@ -177,11 +178,18 @@ void RoundStream::take(ChunkCursor& chunks, Step& step) const {
   chunks.advance();
 }
 
+void RoundStream::copy_part(std::uint32_t block, Buffer source, Buffer target, Round& round) const {
+  round.source = source;
+  round.target = target;
+  round.copy = {block, block + 1};
+  round.instant = true;
+}
+
 void RoundStream::fold_in(BlockRange blocks, Round& round) const {
   if (!paired()) return;
   round.peer = pair();
   if (sits_out()) {
-    round.source = Buffer::input;
+    round.source = place_of(Buffer::input);
     round.send = blocks;
   } else {
     reduce(true, round);
@@ -198,7 +206,7 @@ void RoundStream::fold_out(BlockRange blocks, Buffer source, Round& round) const
 
 void RoundStream::reduce(bool first, Round& round) const {
   round.reduces = true;
-  round.source = first ? Buffer::input : Buffer::scratch;
+  round.source = first ? place_of(Buffer::input) : Buffer::scratch;
   round.target = Buffer::scratch;
 }
 

@@ -53,7 +53,7 @@ struct BlockRange {
 };
 
 /// How a channel's bytes lie in a buffer of equal blocks but for a shorter tail. With several channels each has the
-/// same range of every block (as NCCL has it), so that its bytes of several blocks are not consecutive.
+/// same range of every block (as NCCL has it), so that its bytes of several blocks are not consecutive there.
 struct BlockLayout {
   std::int64_t begin = 0;  ///< of block 0
   std::int64_t end = 0;    ///< of the buffer
@@ -62,13 +62,16 @@ struct BlockLayout {
   std::int64_t high = 0;
 
   std::int64_t block_begin(std::uint32_t number) const { return begin + number * block; }
+  bool whole() const { return low == 0 && high == block; }
+  /// The channel's bytes alone, one after another.
+  BlockLayout packed() const;
   /// Block b belongs to rank b.
   static BlockLayout of_ranks(const CollectiveCall& call, std::uint32_t channel);
   /// The channel's part of a vector, in so many blocks. Their borders are aligned: no element is cut.
   static BlockLayout of_vector(const CollectiveCall& call, std::uint32_t channel, std::uint32_t blocks);
 };
 
-/// One after another the chunks of some blocks, the empty ones left out.
+/// One after another the chunks of some blocks whose bytes are consecutive.
 class ChunkCursor {
  public:
   ChunkCursor() = default;
@@ -76,15 +79,11 @@ class ChunkCursor {
   bool done() const { return begin_ >= end_; }
   std::int64_t offset() const { return begin_; }
   std::int64_t bytes() const;
-  void advance();
+  void advance() { begin_ += bytes(); }
 
  private:
-  void find_piece();
-
-  BlockLayout layout_;
-  BlockRange left_;  ///< after the current piece
   std::int64_t chunk_ = 0;
-  std::int64_t begin_ = 0;  ///< what is left of the current piece of consecutive bytes
+  std::int64_t begin_ = 0;  ///< what is left
   std::int64_t end_ = 0;
 };
 
@@ -95,11 +94,16 @@ struct Round {
   BlockRange send;       ///< from source
   BlockRange receive;    ///< to target
   bool reduces = false;  ///< what comes in with source
+  bool instant = false;  ///< the copy: Step::instant
   Buffer source = Buffer::output;
   Buffer target = Buffer::output;
 };
 
 /// Steps of a rank and channel, made of rounds one after another.
+///
+/// A channel that has a part of every block works in scratch, where its parts follow each other, so that each round is
+/// still one message and not one per block. Rounds of their own copy the parts from the input or into the output; they
+/// take no time, for a library sends and receives such parts from where they are (MPI's derived datatypes).
 class RoundStream : public StepStream {
  public:
   /// `own` is the buffer that holds only the block of the rank, if there is one.
@@ -119,6 +123,13 @@ class RoundStream : public StepStream {
   std::uint32_t position() const { return fold_.position(index_); }
   /// The other one of the pair.
   std::uint32_t pair() const { return index_ ^ 1; }
+  /// The channel has a part of every block.
+  bool strided() const { return !buffers_.whole(); }
+  /// Where the data of the rounds are that would be in `buffer` if the channel had whole blocks.
+  Buffer place_of(Buffer buffer) const { return strided() ? Buffer::scratch : buffer; }
+  /// Rounds that copy the parts of all blocks one by one, and such a round.
+  std::uint32_t packing_rounds() const { return strided() ? ranks_ : 0; }
+  void copy_part(std::uint32_t block, Buffer source, Buffer target, Round& round) const;
   /// Even ranks of pairs send all `blocks` of their input, which the odd ones reduce with theirs.
   void fold_in(BlockRange blocks, Round& round) const;
   /// The even rank of a pair gets `blocks` of the result from `source` of the odd one.
@@ -132,7 +143,8 @@ class RoundStream : public StepStream {
   void take(ChunkCursor& chunks, Step& step) const;
 
   ExchangeSizes sizes_;
-  BlockLayout layout_;
+  BlockLayout buffers_;  ///< input and output
+  BlockLayout layout_;   ///< the same without what other channels have, as in scratch
   Fold fold_;
   std::uint32_t index_;
   std::uint32_t ranks_;

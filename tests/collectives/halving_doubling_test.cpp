@@ -159,17 +159,36 @@ TEST_F(HalvingDoubling, SizesThatDoNotDivide) {
 }
 
 TEST_F(HalvingDoubling, ChannelsHaveTheSamePartOfEachBlock) {
-  // Blocks of 40 bytes, halves of 20 rounded up to 32: the second channel has bytes 32 to 39 of each.
+  // Blocks of 40 bytes, halves of 20 rounded up to 32: the second channel has bytes 32 to 39 of each. In scratch they
+  // follow each other, and each round is one message.
   CollectiveCall& shared = whole(Kind::reduce_scatter, 4, 160);
   shared.tuning.channels = 2;
-  Step last = reduce(3, Buffer::scratch, Buffer::output, 112, 8);
+  std::vector<Step> expected;
+  for (std::int64_t block = 0; block < 4; ++block) {
+    expected.push_back(copy(Buffer::input, 40 * block + 32, Buffer::scratch, 8 * block, 8));
+    expected.back().instant = true;
+  }
+  Step last = reduce(3, Buffer::scratch, Buffer::output, 16, 8);
   last.output_offset = Bytes(32);
-  // Two messages go ahead of the first receive: NCCL's 8 steps of slots, of which a chunk in one slice takes 4.
-  EXPECT_EQ(steps(2, 1), (std::vector<Step>{send(0, Buffer::input, 32, 8), send(0, Buffer::input, 72, 8),
-                                            reduce(0, Buffer::input, Buffer::scratch, 112, 8),
-                                            reduce(0, Buffer::input, Buffer::scratch, 152, 8),
-                                            send(3, Buffer::scratch, 152, 8), last}));
+  expected.insert(expected.end(), {send(0, Buffer::scratch, 0, 16), reduce(0, Buffer::scratch, Buffer::scratch, 16, 16),
+                                   send(3, Buffer::scratch, 24, 8), last});
+  EXPECT_EQ(steps(2, 1), expected);
   EXPECT_TRUE(replayed().violations.empty());
+}
+
+TEST_F(HalvingDoubling, RoundsAreOneMessageOnEachChannel) {
+  // 1 B to blocks of 5 kB in up to 3 channels, tails and channels without bytes included: a rank sends log2 P messages
+  // (Thakur et al. 2005) on each channel that has bytes.
+  for (const auto kind : {Kind::all_gather, Kind::reduce_scatter}) {
+    for (std::uint32_t channels = 2; channels <= 3; ++channels) {
+      whole(kind, 16, std::int64_t{16} * 5000).tuning.channels = channels;
+      EXPECT_EQ(match_sends_with_receives(), std::vector<std::uint32_t>(16, 4));  // channel 0's
+      for (const std::int64_t size : {1, 100, 16 * 40 - 1, 16 * 48 - 17, 16 * 5000 - 4999}) {
+        whole(kind, 16, size).tuning.channels = channels;
+        EXPECT_TRUE(replayed().violations.empty()) << size << " B in " << channels << " channels";
+      }
+    }
+  }
 }
 
 TEST_F(HalvingDoubling, Volumes) {
