@@ -2,8 +2,10 @@
 // When packets of a dragonfly or dragonfly+ make a detour over another group.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "routing/algorithm/routing_algorithm.hpp"
 #include "units/bytes.hpp"
 
 namespace weft {
@@ -18,6 +20,19 @@ enum class Detours : std::uint8_t {
 
 /// Two packets of one flow may then take different ways. Otherwise the flow alone decides.
 constexpr bool looks_at_queues(Detours detours) { return detours != Detours::never && detours != Detours::always; }
+
+/// The group over which a packet would make its detour: one of the `groups` - 2 others, the same at all nodes. UGAL
+/// draws it for each packet (Kim et al. 2008, section 4.2; Jiang et al. 2009), which spreads a single flow over all
+/// groups; Valiant's ways keep the order of a flow here, so that the flow alone chooses.
+inline std::uint32_t detour_group(Detours detours, const AdaptiveRequest& request, std::uint64_t seed,
+                                  std::uint32_t groups, std::uint32_t source, std::uint32_t target) {
+  constexpr NodeId no_node(0xffffffffU);
+  const std::uint64_t entropy = looks_at_queues(detours) ? mix64(seed + request.psn + 1) : seed;
+  std::uint32_t group = ecmp_choice(ecmp_hash(request.flow, no_node, entropy), groups - 2);
+  if (group >= std::min(source, target)) ++group;
+  if (group >= std::max(source, target)) ++group;
+  return group;
+}
 
 /// In favour of the minimal way, in bytes times hops: three hops of one full frame of 4 KiB. Shorter queues say little,
 /// and without a bias uniform traffic makes needless detours (Jiang, Kim, Dally, ISCA 2009, section 3.2, have a

@@ -3,7 +3,7 @@
 // policies are registered in dragonfly_adaptive_routing.cpp and dragonfly_global_routing.cpp.
 //
 // A detour goes minimally to a router of an intermediate group, which is neither that of the source nor that of the
-// destination and which the flow's hash chooses, and from there minimally on: l g l g l. Lanes: a local link is
+// destination and which a hash chooses (detour_group), and from there minimally on: l g l g l. Lanes: a local link is
 // travelled in the lane that counts the global links so far, a global link likewise; l0 < g0 < l1 < g1 < l2 has no
 // cycle. Progressive routing may take a second local link in the first group, in a lane of its own.
 #pragma once
@@ -69,10 +69,10 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     DetourProgress progress = DetourProgress::of(request.state);
     if (request.in_port < minimal_.shape().p) progress = DetourProgress();  // from a host
     decide(at, here, source, target, request, queued, progress);
-    if (progress.phase == DetourProgress::to_intermediate && here.group == intermediate(request.flow, source, target))
+    if (progress.phase == DetourProgress::to_intermediate && here.group == intermediate(request, source, target))
       progress.phase = DetourProgress::from_intermediate;
     choice.port = progress.phase == DetourProgress::to_intermediate
-                      ? towards_group(here, at, request.flow, intermediate(request.flow, source, target))
+                      ? towards_group(here, at, request.flow, intermediate(request, source, target))
                       : towards(here, at, request.flow, request.flow.destination);
     advance(here, source, request.in_port, choice, progress);
     return choice;
@@ -101,13 +101,8 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     return group == here.group ? minimal_.port_within(here, destination) : towards_group(here, at, flow, group);
   }
 
-  /// The group over which a flow would make its detour: one of the g - 2 others, by a hash of the flow alone.
-  std::uint32_t intermediate(const RouteRequest& flow, std::uint32_t source, std::uint32_t target) const {
-    constexpr NodeId no_node(0xffffffffU);  // the same at all routers
-    std::uint32_t group = ecmp_choice(ecmp_hash(flow, no_node, seed_), groups_ - 2);
-    if (group >= std::min(source, target)) ++group;
-    if (group >= std::max(source, target)) ++group;
-    return group;
+  std::uint32_t intermediate(const AdaptiveRequest& request, std::uint32_t source, std::uint32_t target) const {
+    return detour_group(detours, request, seed_, groups_, source, target);
   }
 
   void decide(NodeId at, const DragonflyMinimal::Place& here, std::uint32_t source, std::uint32_t target,
@@ -123,7 +118,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
       progress.phase = DetourProgress::to_intermediate;
       return;
     }
-    const std::uint32_t detour = intermediate(flow, source, target);
+    const std::uint32_t detour = intermediate(request, source, target);
     const std::uint16_t short_way = towards(here, at, flow, flow.destination);
     const std::uint16_t long_way = towards_group(here, at, flow, detour);
     // Kim et al. 2008, section 4.2: minimal unless its queue times hops is longer. A minimal way has at most 3 hops and

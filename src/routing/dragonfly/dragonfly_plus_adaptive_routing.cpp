@@ -5,10 +5,10 @@
 // topology for exascale systems", ISC 2018, doi:10.1007/978-3-319-92040-5_15).
 //
 // A leaf sends a packet up to a spine with a link to the destination's group, or with one to an intermediate group,
-// which the flow's hash chooses. There the spine has a link to the destination's group, or sends the packet down to a
-// leaf, which sends it up to a spine that has one: u g d u g d. Lanes count the global links so far: u0 < g0 < d1 < u1
-// < g1 < d2 has no cycle. Progressive: a spine of the first group may still turn a packet away to another of its own
-// global links. Reports of queues: dragonfly_global_routing.cpp; here spines report to their leaves.
+// which a hash chooses (detour_group). There the spine has a link to the destination's group, or sends the packet down
+// to a leaf, which sends it up to a spine that has one: u g d u g d. Lanes count the global links so far: u0 < g0 < d1
+// < u1 < g1 < d2 has no cycle. Progressive: a spine of the first group may still turn a packet away to another of its
+// own global links. Reports of queues: dragonfly_global_routing.cpp; here spines report to their leaves.
 #include <algorithm>
 
 #include "routing/algorithm/range_routing.hpp"
@@ -76,7 +76,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
       choice.port = turn_away;
       progress.phase = DetourProgress::to_intermediate;
     } else if (progress.phase == DetourProgress::to_intermediate && here.group == ends.source) {
-      choice.port = towards_group(here, at, request.flow, intermediate(request.flow, ends));
+      choice.port = towards_group(here, at, request.flow, intermediate(request, ends));
     } else {
       choice.port = pick(here, at, request.flow, minimal_.choices(here, request.flow.destination));
     }
@@ -114,13 +114,8 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
     return pick(here, at, flow, minimal_.towards_group(here, group));
   }
 
-  /// The group over which a flow would make its detour: one of the g - 2 others, by a hash of the flow alone.
-  std::uint32_t intermediate(const RouteRequest& flow, const Ends& ends) const {
-    constexpr NodeId no_node(0xffffffffU);  // the same at all nodes
-    std::uint32_t group = ecmp_choice(ecmp_hash(flow, no_node, seed_), shape().g - 2);
-    if (group >= std::min(ends.source, ends.target)) ++group;
-    if (group >= std::max(ends.source, ends.target)) ++group;
-    return group;
+  std::uint32_t intermediate(const AdaptiveRequest& request, const Ends& ends) const {
+    return detour_group(detours, request, seed_, shape().g, ends.source, ends.target);
   }
 
   /// Bytes before the global link to `group` over the leaf's port towards its spine: here, and there as reported.
@@ -146,7 +141,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
     constexpr std::int64_t hops = 3;
     constexpr std::int64_t detour_hops = 6;
     if (waiting(here, at, request, queued, ends.target) * hops >
-        waiting(here, at, request, queued, intermediate(request.flow, ends)) * detour_hops + detour_bias)
+        waiting(here, at, request, queued, intermediate(request, ends)) * detour_hops + detour_bias)
       progress.phase = DetourProgress::to_intermediate;
     progress.second_look = detours == Detours::progressive && progress.phase == DetourProgress::minimal;
     return progress;
