@@ -104,7 +104,7 @@ class CollNet final : public CollectiveAlgorithm {
  public:
   bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
   std::optional<Protocol> fixed_protocol() const override { return Protocol::simple; }
-  std::uint32_t credits(const CollectiveCall& call) const override { return nvls_sizes(call, heads(call)).credits; }
+  std::uint32_t credits(const CollectiveCall& call) const override { return collnet_sizes(call, heads(call)).credits; }
   // First those upwards, then those downwards.
   std::uint32_t channels(const CollectiveCall& call) const override { return 2 * call.tuning.channels; }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * channels(call); }
@@ -141,7 +141,7 @@ class CollNet final : public CollectiveAlgorithm {
     const std::uint32_t n = call.communicator->size();
     if (n == 1) return lone_stream(call, lane);
     const std::uint32_t count = call.tuning.channels;
-    const MessageSizes sizes = nvls_sizes(call, heads(call));
+    const MessageSizes sizes = collnet_sizes(call, heads(call));
     const HeadShares shares = HeadShares::of_vector(call, {count, lane % count}, heads(call), sizes.chunk);
     const Part part{shares, sizes, n, heads(call), in_leaf(call), index};
     const bool upwards = lane % (2 * count) < count;

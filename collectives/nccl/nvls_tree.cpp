@@ -94,7 +94,7 @@ class NvlsTree final : public CollectiveAlgorithm {
   bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
   std::optional<Protocol> fixed_protocol() const override { return Protocol::simple; }
   std::uint32_t credits(const CollectiveCall& call) const override {
-    return nvls_sizes(call, server_size(call)).credits;
+    return nvls_tree_sizes(call, server_size(call)).credits;
   }
   // First those of the reduction, then those of the broadcast; each has both trees.
   std::uint32_t channels(const CollectiveCall& call) const override { return 2 * half(call); }
@@ -122,7 +122,7 @@ class NvlsTree final : public CollectiveAlgorithm {
     if (n == 1) return lone_stream(call, lane);
     const std::uint32_t count = half(call);
     const std::uint32_t in_server = server_size(call);
-    const MessageSizes sizes = nvls_sizes(call, in_server);
+    const MessageSizes sizes = nvls_tree_sizes(call, in_server);
     const ChannelShare share{count, lane % count};
     const std::uint32_t server = index < n ? index / in_server : index - n;
     const SwitchedServer own{HeadShares::of_vector(call, share, in_server, sizes.chunk), sizes, n + server,

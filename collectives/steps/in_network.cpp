@@ -176,4 +176,27 @@ MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads) {
   return sizes;
 }
 
+MessageSizes nvls_tree_sizes(const CollectiveCall& call, std::uint32_t heads) {
+  MessageSizes sizes = MessageSizes::nccl_step(call);
+  if (call.tuning.chunk.count() != 0) return sizes;
+  sizes.chunk = call.communicator->size() / heads >= 4 ? 65'536 : 131'072;
+  const std::int64_t at_once = std::int64_t{call.tuning.channels} * heads;
+  if (call.size.count() < 4 * at_once * sizes.chunk) sizes.chunk = 65'536;
+  if (call.size.count() < at_once * sizes.chunk) sizes.chunk = 32'768;
+  return sizes;
+}
+
+MessageSizes collnet_sizes(const CollectiveCall& call, std::uint32_t heads) {
+  MessageSizes sizes = MessageSizes::nccl_step(call);
+  if (call.tuning.chunk.count() != 0) return sizes;
+  const std::int64_t depth = heads > 1 ? 2 : 1;
+  const std::int64_t at_once = std::int64_t{call.tuning.channels} * heads;
+  const auto halve = [&](std::int64_t chunks, std::int64_t to) {
+    while (call.size.count() / (at_once * sizes.chunk) < depth * chunks && sizes.chunk > to) sizes.chunk /= 2;
+  };
+  halve(64, 131'072);
+  halve(8, 32'768);
+  return sizes;
+}
+
 }  // namespace weft

@@ -124,5 +124,10 @@ Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes)
 /// Bytes of a chunk unless the tuning says otherwise: NCCL src/enqueue.cc, for NCCL_ALGO_NVLS (128 KiB, less for small
 /// calls: NCCL_NVLS_CHUNKSIZE in src/transport/nvls.cc).
 MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads);
+/// The same for NCCL_ALGO_NVLS_TREE (from four servers on no more than 64 KiB), and for NCCL_ALGO_COLLNET_DIRECT
+/// (halves of a step, until there are enough chunks for what is in flight at once: two hops with neighbours in the
+/// server).
+MessageSizes nvls_tree_sizes(const CollectiveCall& call, std::uint32_t heads);
+MessageSizes collnet_sizes(const CollectiveCall& call, std::uint32_t heads);
 
 }  // namespace weft

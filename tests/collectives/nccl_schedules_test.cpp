@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/nccl/nccl_p2p.hpp"
+#include "collectives/steps/in_network.hpp"
 #include "collectives/steps/nccl_trees.hpp"
 #include "tests/collectives/steps.hpp"
 
@@ -199,6 +200,42 @@ TEST_F(Swing, TorusTakesDimensionsInTurn) {
   EXPECT_EQ(peers(0, 1), (std::vector<std::uint32_t>{8, 1, 24, 7, 3, 3, 7, 24, 1, 8}));
   EXPECT_EQ(peers(0, 2), (std::vector<std::uint32_t>{7, 24, 1, 8, 5, 5, 8, 1, 24, 7}));
   EXPECT_EQ(replayed().violations, std::vector<std::string>{});
+}
+
+class ChunksInSwitches : public testing_steps::AlgorithmTest {
+ protected:
+  ChunksInSwitches() : AlgorithmTest("nvls_tree") {}
+  std::int64_t of(MessageSizes (*sizes)(const CollectiveCall&, std::uint32_t), std::uint32_t servers,
+                  std::uint32_t channels, std::int64_t bytes) {
+    CollectiveCall& one = call(CollectiveKind::all_reduce, 8 * servers, bytes);
+    one.tuning.channels = channels;
+    return sizes(one, 8).chunk;
+  }
+};
+
+// calcCollChunking of NCCL v2.27.3, src/enqueue.cc. 16 channels of 8 heads have 128 chunks at once: 128 KiB from 4
+// times 16 MiB on, 32 KiB below 128 times 64 KiB.
+TEST_F(ChunksInSwitches, OfNvlsTree) {
+  EXPECT_EQ(of(nvls_tree_sizes, 2, 16, 64 << 20), 128 << 10);
+  EXPECT_EQ(of(nvls_tree_sizes, 2, 16, (64 << 20) - 1), 64 << 10);
+  EXPECT_EQ(of(nvls_tree_sizes, 2, 16, 8 << 20), 64 << 10);
+  EXPECT_EQ(of(nvls_tree_sizes, 2, 16, (8 << 20) - 1), 32 << 10);
+  EXPECT_EQ(of(nvls_tree_sizes, 4, 16, 1 << 30), 64 << 10);
+  EXPECT_EQ(of(nvls_tree_sizes, 4, 16, 1), 32 << 10);
+}
+
+// One channel of 8 heads, two hops: 2 * 64 chunks each of at least 256 KiB, else less; 2 * 8 of at least 64 KiB.
+TEST_F(ChunksInSwitches, OfCollNet) {
+  for (const auto& [bytes, chunk] : std::vector<std::pair<std::int64_t, std::int64_t>>{{512 << 20, 512 << 10},
+                                                                                       {(512 << 20) - 1, 256 << 10},
+                                                                                       {256 << 20, 256 << 10},
+                                                                                       {(256 << 20) - 1, 128 << 10},
+                                                                                       {16 << 20, 128 << 10},
+                                                                                       {(16 << 20) - 1, 64 << 10},
+                                                                                       {8 << 20, 64 << 10},
+                                                                                       {(8 << 20) - 1, 32 << 10},
+                                                                                       {1, 32 << 10}})
+    EXPECT_EQ(of(collnet_sizes, 2, 1, bytes), chunk) << bytes;
 }
 
 }  // namespace
