@@ -171,6 +171,18 @@ class Trace(Export):
         self.assertIn("output.sampling", done.err)
         self.check_format(json.loads((self.folder / "run.json").read_text()))
 
+    def test_a_study_has_no_trace(self):
+        """Nothing is written; its tables can be."""
+        experiment = {"topology": {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "size": "4 KiB"}}
+        (self.folder / "study.yaml").write_text(json.dumps({"experiment": experiment, "grid": {"workload.size": ["4 KiB"]},
+                                                            "outputs": ["job_time"]}))
+        self.assertEqual(weft("sweep", "study.yaml", "-o", "study.h5", "--quiet", folder=self.folder).code, 0)
+        done = self.export("study.h5", "--trace", "run.json", "--csv", "tables", code=EXIT_INPUT)
+        self.assertIn("study.h5: --trace needs the result file of a run; found weft-study, the table of a study", done.err)
+        self.assertFalse((self.folder / "run.json").exists() or (self.folder / "tables").exists())
+        self.export("study.h5", "--csv", "tables")
+
     def test_the_same_bytes(self):
         written = []
         for ranks in (None, 2, 3):
