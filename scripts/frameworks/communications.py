@@ -64,11 +64,18 @@ def numbers(value):
     if isinstance(value, str):
         if TRUNCATED in value:
             return None
-        value = re.findall(r"-?\d+", value)
+        found = re.findall(r"[^\s,()\[\]{}]+", value)
+        value = found if any(map(str.isdigit, value)) else []
+    if not isinstance(value, (list, tuple)):
+        return []
     try:
-        return [int(one) for one in value] if isinstance(value, (list, tuple)) else []
+        whole = [int(one) for one in value]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"found {str(value)[:60]}; expected whole numbers") from None
+        whole = None
+    # int() cuts fractions off.
+    if whole is None or any(not isinstance(one, str) and one != cut for one, cut in zip(value, whole)):
+        raise ValueError(f"found {str(value)[:60]}; expected whole numbers")
+    return whole
 
 
 def split_bytes(splits, size):

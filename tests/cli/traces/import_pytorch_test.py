@@ -363,6 +363,10 @@ class Pytorch(ImportTest):
                 ("allreduce", -4, {}, "'In msg nelems' is -4; expected 0 or more"),
                 ("allreduce", 1.5, {}, "'In msg nelems' is 1.5; expected a whole number"),
                 ("allreduce", 1 << 62, {}, rf"'nccl.*': all_reduce of {1 << 64} bytes; expected 0 to 2\^63 - 1"),
+                ("all_to_allv", 1024, {"In split size": "[512.5, 511.5]", "Out split size": "[512, 512]"},
+                 r"all_to_allv: found .*512.5.*; expected whole numbers"),
+                ("all_to_allv", 1024, {"In split size": "[512, 512]", "Out split size": [512, 512.5]},
+                 r"all_to_allv: found .*512.5.*; expected whole numbers"),
                 ("all_to_allv", 1 << 62, rows, r"'nccl.*': \d+ bytes to or from one rank; expected 0 to 2\^63 - 1")):
             with self.subTest(says):
                 trace = Trace(0, 2)
