@@ -11,7 +11,8 @@ SIZES = {
     "byte": 1, "char": 1, "unsignedchar": 1, "signedchar": 1, "bool": 1, "pred": 1, "int8": 1, "uint8": 1, "s8": 1,
     "u8": 1, "i8": 1, "ui8": 1, "si8": 1, "i1": 1, "qint8": 1, "quint8": 1, "f8e4m3": 1, "f8e5m2": 1, "f8e4m3fn": 1,
     "f8e4m3b11fnuz": 1, "f8e5m2fnuz": 1, "f8e4m3fnuz": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
-    "float8_e5m2fnuz": 1, "c128": 16, "complexdouble": 16, "c10::complex<double>": 16,
+    "float8_e5m2fnuz": 1, "f8e3m4": 1, "f8e8m0fnu": 1, "float8_e8m0fnu": 1,
+    "c128": 16, "complexdouble": 16, "c10::complex<double>": 16,
 }
 
 

@@ -25,6 +25,14 @@ ELEMENTWISE = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "e
                "shift-right-logical", "shift-right-arithmetic", "bitcast-convert", "real", "imag", "dynamic-reshape",
                "round-nearest-even", "round-nearest-afz", "tan", "cbrt", "pad", "slice", "concatenate", "composite",
                "popcnt", "count-leading-zeros", "rng-bit-generator"}
+# Elements of several to a byte, and other names of StableHLO's types.
+PACKED = {"f4e2m1fn": 1 / 2, "s4": 1 / 2, "u4": 1 / 2, "i4": 1 / 2, "ui4": 1 / 2, "s2": 1 / 4, "u2": 1 / 4, "i2": 1 / 4,
+          "ui2": 1 / 4, "s1": 1 / 8, "u1": 1 / 8, "complex<f32>": 8, "complex<f64>": 16, "token": 0, "opaque": 0}
+
+
+def bytes_of_element(dtype):
+    """None for a type that is not known."""
+    return PACKED.get(dtype.lower(), element_size(dtype))
 
 
 @dataclass
@@ -43,7 +51,7 @@ class Shape:
     def bytes(self):
         if self.parts:
             return sum(part.bytes for part in self.parts)
-        return self.elements * (element_size(self.dtype) or 0) if self.dtype not in ("token", "opaque") else 0
+        return math.ceil(self.elements * bytes_of_element(self.dtype)) if self.dtype else 0
 
 
 @dataclass

@@ -6,12 +6,24 @@ import re
 
 from importing.errors import InputError, text_lines
 
-from .program import COLLECTIVES, Instruction, Module, Shape, convolution_gemm, dot_gemm, whole_list
+from .program import COLLECTIVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, dot_gemm, whole_list
 
 RESULT = r"(?:(%[\w#:, %]+?)\s*=\s*)?"
 OP = re.compile(rf'^{RESULT}"?(stablehlo|mhlo|func|chlo|sdy)\.([\w.]+)"?|^{RESULT}(call|return)\b')
 TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)([^<>,]+(?:<[^<>]*>)?)[^<>]*>")
 REFERENCE = re.compile(r"%\w+")
+TYPE = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>")
+TILES = re.compile(r'mhlo\.sharding = "\{devices=\[([\d,]+)\][^"]*"')
+AXES = re.compile(r"sdy\.sharding(?:_constraint|) [^\[]*\[([^\]]*)\]")
+
+
+def divides(text):
+    """Whether a line says that a tensor is divided: of the tiles the last may be copies, and an axis has quotes."""
+    for found in TILES.finditer(text):
+        tiles = whole_list(found.group(1))
+        if any(tile > 1 for tile in (tiles[:-1] if "last_tile_dim_replicate" in found.group(0) else tiles)):
+            return True
+    return any('"' in found.group(1) for found in AXES.finditer(text))
 
 
 def looks_like(start):
@@ -30,6 +42,7 @@ class StableReader:
     def __init__(self, path):
         self.path, self.module = str(path), Module(str(path), compiled=False)
         self.shapes, self.regions, self.loop, self.pending = {}, [], None, None
+        self.sharded, self.parts = None, False  # line of a divided tensor; whether shapes of a device's part are there
 
     def error(self, line, what):
         return InputError(self.path, line, what)
@@ -39,13 +52,23 @@ class StableReader:
         for line, text in text_lines(self.path):
             stripped = text.strip()
             if stripped and not stripped.startswith(("//", "#")):
+                self.sharded = self.sharded or (line if divides(stripped) else None)
                 self.line(stripped, line)
         if self.regions:
             raise self.error(line, "the file ends within a region; it has been cut off")
         if not self.module.computations:
             raise self.error(None, "it has no function")
+        self.require_parts()
         self.module.entry = "main" if "main" in self.module.computations else list(self.module.computations)[0]
         return self.module
+
+    def require_parts(self):
+        """XLA divides what is sharded among the devices only when it compiles."""
+        collectives = any(one.op in COLLECTIVES for body in self.module.computations.values() for one in body)
+        if self.sharded and self.module.partitions > 1 and not self.parts and not collectives:
+            raise self.error(self.sharded, f"a sharded tensor, but the module has not been divided among its "
+                             f"{self.module.partitions} devices: each would compute all of it, and none would "
+                             "communicate; expected the compiled module, .lower(...).compile().as_text()")
 
     def line(self, text, line):
         if text.startswith("module"):
@@ -64,7 +87,7 @@ class StableReader:
         elif text.startswith("}"):
             self.closing(text, line)
         elif text.startswith("^"):
-            self.arguments(text)
+            self.arguments(text, line)
         else:
             self.operation(text, line)
 
@@ -73,14 +96,14 @@ class StableReader:
         if not found:
             raise self.error(line, "a function without a name")
         self.shapes = {}
-        self.arguments(text)
+        self.arguments(text, line)
         body = self.module.computations[found.group(1)] = []
         if text.endswith("{"):
             self.regions.append(Region(found.group(1), body, "function"))
 
-    def arguments(self, text):
-        for name, kind in re.findall(r"(%\w+): (tensor<[^>]*>)", text):
-            self.shapes[name] = self.tensor(kind)
+    def arguments(self, text, line):
+        for name, kind in re.findall(rf"(%\w+): ({TYPE.pattern})", text):
+            self.shapes[name] = self.tensor(kind, line)
 
     def open_loop(self, name, kind):
         body = self.module.computations[name] = []
@@ -99,6 +122,8 @@ class StableReader:
             self.open_loop(region.owner.calls[0], "do")
         elif region.kind == "do":
             self.loop = next((one.owner for one in reversed(self.regions) if one.kind in ("cond", "do")), None)
+        elif region.kind == "manual":
+            self.results(region.owner, text, line)
         elif region.kind == "operation":
             if re.match(r"^\}\s*,\s*\{", text):  # another region of the same operation
                 self.regions.append(region)
@@ -115,7 +140,10 @@ class StableReader:
             return Shape()
         if "?" in found.group(1):
             raise self.error(line, f"the shape {found.group(0)} is not fixed; export with fixed shapes")
-        return Shape(found.group(2).strip(), tuple(int(one) for one in found.group(1).split("x") if one))
+        kind = found.group(2).strip()
+        if bytes_of_element(kind) is None:
+            raise self.error(line, f"the element type '{kind}' has no known size; expected one such as bf16")
+        return Shape(kind, tuple(int(one) for one in found.group(1).split("x") if one))
 
     def operation(self, text, line):
         if not self.regions:
@@ -131,6 +159,11 @@ class StableReader:
         name = (found.group(3) or found.group(5)).replace("_", "-")
         one = Instruction((result or f"%{line}").split(":")[0].strip(), name, Shape(), line=line)
         one.operands = REFERENCE.findall(text[found.end():].split(" : ")[0])
+        if name == "manual-computation" and text.endswith("{"):  # shard_map: its body has the shapes of one device
+            self.parts = True
+            self.arguments(text.partition("manual_axes=")[2], line)
+            self.regions.append(Region(one.name, self.body, "manual", one))
+            return None
         if name == "while":
             return self.loop_of(one, text, line)
         if name == "case" or name == "if":
@@ -145,7 +178,7 @@ class StableReader:
         number = len(self.module.computations)
         one.condition, one.calls = f"cond of line {line} ({number})", [f"body of line {line} ({number})"]
         pairs = one.carried = re.findall(r"(%\w+) = (%\w+)", text)
-        kinds = re.findall(r"tensor<[^>]*>", text)
+        kinds = TYPE.findall(text)
         for (argument, _), kind in zip(pairs, kinds):
             self.shapes[argument] = self.tensor(kind, line)
         for i, kind in enumerate(kinds):
@@ -154,18 +187,21 @@ class StableReader:
             self.body.append(one)
         self.loop = one
 
+    def results(self, one, text, line):
+        """Sets the shape of the results, and returns those of the operands. The types are at the end of the last
+        line."""
+        types = text.rsplit(" : ", 1)[-1] if " : " in text else ""
+        into, _, out = types.partition("->")
+        shapes = [self.tensor(kind, line) for kind in TYPE.findall(out or into)]
+        one.shape = shapes[0] if len(shapes) == 1 else Shape(parts=tuple(shapes))
+        self.shapes[one.name] = one.shape
+        return [self.tensor(kind, line) for kind in TYPE.findall(into)] if out else []
+
     def finish(self, one, text, line):
-        """The types are at the end of the last line."""
         if self.body is None:
             return
         whole = f"{one.text} {text}"
-        types = text.rsplit(" : ", 1)[-1] if " : " in text else ""
-        into, _, out = types.partition("->")
-        made = re.findall(r"tensor<[^>]*>", out or into)
-        shapes = [self.tensor(kind, line) for kind in made]
-        one.shape = shapes[0] if len(shapes) == 1 else Shape(parts=tuple(shapes))
-        given = [self.tensor(kind, line) for kind in re.findall(r"tensor<[^>]*>", into)] if out else []
-        self.shapes[one.name] = one.shape
+        given = self.results(one, text, line)
         one.taken = given or [self.shapes.get(name, Shape()) for name in one.operands]
         if one.op == "constant" and (number := re.search(r"dense<(-?\d+)>", whole)):
             one.value = int(number.group(1))
@@ -195,6 +231,7 @@ class StableReader:
         elif one.op == "custom-call":
             named = re.search(r"@([\w.$\-]+)", text) or re.search(r'call_target_name = "([^"]*)"', text)
             one.unknown = named.group(1) if named else "?"
+            self.parts |= one.unknown == "SPMDFullToShardShape"  # shard_map before Shardy
         elif one.op in COLLECTIVES:
             self.communication(one, text)
 

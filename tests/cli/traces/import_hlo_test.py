@@ -5,6 +5,7 @@
 
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -161,6 +162,41 @@ body {
         self.assertEqual(set(self.collectives()["bytes"]), {MIB // 4})
         unknown = hlo_files.STABLE.replace("dense<5> : tensor<i32>", "dense<[5]> : tensor<1xi32>")
         self.refused(self.source(unknown, "step.mlir"), says=["--trip-count"])
+
+    # What jax.jit(f).lower(...).as_text() gives on four devices: sharded, and not yet divided among them.
+    SHARDED = """module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%arg0: tensor<1024x512xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<512x512xf32>) {
+    %0 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [0] x [0] : (tensor<1024x512xf32>, tensor<1024x512xf32>) -> tensor<512x512xf32>
+    return %0 : tensor<512x512xf32>
+  }
+}
+"""
+    # The same by shard_map: a part of 256 rows on each device, and a sum of 1 MiB.
+    MANUAL = SHARDED.replace("    %0 = stablehlo.dot_general %arg0, %arg0", """    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{}, {}]>] manual_axes={"x"} (%arg1: tensor<256x512xf32>) {
+      %1 = stablehlo.dot_general %arg1, %arg1""").replace("(tensor<1024x512xf32>, tensor<1024x512xf32>) -> tensor<512x512xf32>", """(tensor<256x512xf32>, tensor<256x512xf32>) -> tensor<512x512xf32>
+      %2 = "stablehlo.all_reduce"(%1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+        %3 = stablehlo.add %arg2, %arg3 : tensor<f32>
+        stablehlo.return %3 : tensor<f32>
+      }) : (tensor<512x512xf32>) -> tensor<512x512xf32>
+      sdy.return %2 : tensor<512x512xf32>
+    } : (tensor<1024x512xf32>) -> tensor<512x512xf32>""")
+
+    def test_sharded_stable_hlo(self):
+        """A module that is yet to be divided among devices is refused; the body of shard_map has their parts."""
+        gspmd = '{mhlo.sharding = "{devices=[4,1]<=[4]}"}'
+        old = re.sub(r"\{sdy\.sharding = [^}]*\}, \{\}\]>\}", lambda _: gspmd, self.SHARDED)
+        self.assertIn(gspmd, old)
+        for text in (self.SHARDED, old):
+            self.refused(self.source(text, "step.mlir"), says=[r"step.mlir:3: a sharded tensor", "4 devices", "compile"])
+        for text in (self.SHARDED.replace('{"x"}', "{}"),
+                     old.replace("[4,1]<=[4]", "[1,1,4]<=[4] last_tile_dim_replicate")):  # a copy on each
+            self.assertEqual(self.imported(self.source(text, "step.mlir"))["operations"], {"compute": 4})
+        read = self.imported(self.source(self.MANUAL, "step.mlir"))
+        self.assertEqual((read["operations"], read["bytes"]), ({"all_reduce": 4, "compute": 4}, {"all_reduce": 4 * MIB}))
+        self.assertIn(f"{2 * 512 * 256 * 512 / 1e12:.6g} TFLOP in GEMMs", (self.folder / "out.yaml").read_text())
+        self.run_imported()
 
     def test_halves_of_a_permutation(self):
         """XLA's decomposed permutation on four devices: a send and a recv that name all pairs, a kernel between them and
