@@ -6,8 +6,8 @@ import re
 from frameworks.communications import MAX_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, convolution_gemm, dot_gemm, iota_groups,
-                      whole_list)
+from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, dot_gemm,
+                      iota_groups, whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
 START = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = ")
@@ -66,6 +66,8 @@ def read_shape(text, at, path, line):
         raise InputError(path, line, f"found '{text[at:at + 20]}'; expected a shape such as f32[8,128]")
     if "<=" in found.group(2) or "?" in found.group(2):
         raise InputError(path, line, f"the shape {found.group(0)} is not fixed; compile with fixed shapes")
+    if bytes_of_element(found.group(1)) is None:
+        raise InputError(path, line, f"the element type '{found.group(1)}' has no known size; expected one such as bf16")
     end = found.end()
     if text[end:end + 1] == "{":  # a layout with tiles: {1,0:T(8,128)(2,1)}
         end = balanced(text, end, path, line)
@@ -177,6 +179,15 @@ class HloReader:
             if one.op == "dot":
                 one.gemm = dot_gemm(one.shape, self.operand(one, 0), self.operand(one, 1),
                                           self.dims(rest, "lhs_contracting_dims"), self.dims(rest, "lhs_batch_dims"))
+            elif one.op == "scaled-dot":  # lhs, rhs, and their scales
+                one.gemm = dot_gemm(one.shape, self.operand(one, 0), self.operand(one, 1),
+                                          self.dims(rest, "lhs_contracting_dims"), self.dims(rest, "lhs_batch_dims"))
+            elif one.op == "ragged-dot":  # groups of rows, each with a matrix of its own, or groups of what is summed
+                contracting = self.dims(rest, "lhs_contracting_dims")
+                one.gemm = dot_gemm(one.shape, self.operand(one, 0), self.operand(one, 1), contracting,
+                                          self.dims(rest, "lhs_batch_dims"))
+                if set(self.dims(rest, "lhs_ragged_dims")) <= set(contracting):
+                    one.gemm.n //= max(1, one.shape.dims[0])
             elif one.op == "convolution":
                 labels = re.search(r"dim_labels=\w+_(\w+)->", rest)
                 if not labels:

@@ -198,6 +198,25 @@ body {
         self.assertIn(f"{2 * 512 * 256 * 512 / 1e12:.6g} TFLOP in GEMMs", (self.folder / "out.yaml").read_text())
         self.run_imported()
 
+    def test_products_of_newer_releases(self):
+        """Scaled products, and products of groups: of rows, each with its matrix, and of what is summed, which give a
+        matrix each. 2 m n k FLOPs each. Half a byte for each element of
+        f4e2m1fn: four devices gather 4 x 128 KiB each."""
+        for body, m, n, k in (
+                ("x = f4e2m1fn[1024,512] parameter(1)\n  y = f8e8m0fnu[1024,16] parameter(2)\n"
+                 "  ROOT d = f32[1024,1024] scaled-dot(x, x, y, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+                 1024, 1024, 512),
+                ("x = f32[8,256,64] parameter(1)\n  g = s32[8] parameter(2)\n  ROOT d = f32[1024,64] ragged-dot(p, x, g), "
+                 "lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", 1024, 64, 256),
+                ("x = f32[1024,64] parameter(1)\n  g = s32[8] parameter(2)\n  ROOT d = f32[8,256,64] ragged-dot(p, x, g), "
+                 "lhs_contracting_dims={0}, rhs_contracting_dims={0}, lhs_ragged_dims={0}", 256, 64, 1024)):
+            self.imported(self.source(hlo_files.module(f"  {body}\n")))
+            self.assertIn(f"{2 * m * n * k / 1e12:.6g} TFLOP in GEMMs", (self.folder / "out.yaml").read_text())
+        packed = hlo_files.module("  x = f4e2m1fn[1024,256] convert(p)\n  ROOT g = f4e2m1fn[4096,256] all-gather(x), "
+                                  "channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}, use_global_device_ids=true\n")
+        self.assertEqual(self.imported(self.source(packed))["bytes"], {"all_gather": 4 * 4 * MIB // 8})
+        self.refused(self.source(packed.replace("f4e2m1fn", "f5e2m2")), says=[r"module.txt:\d+: the element type 'f5e2m2'"])
+
     def test_halves_of_a_permutation(self):
         """XLA's decomposed permutation on four devices: a send and a recv that name all pairs, a kernel between them and
         their ends. Devices 0 to 2 send, 1 to 3 receive, 1 MiB each."""
