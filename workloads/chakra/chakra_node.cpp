@@ -56,12 +56,40 @@ constexpr std::array<WholeAttribute, 13> whole_attributes{{
 
 }  // namespace
 
+namespace {
+
+/// Bytes of the character at the beginning of `text`, which is not empty: 0 unless it is well-formed UTF-8 (Unicode 15,
+/// table 3-7) and no control character.
+std::size_t printable_character(std::string_view text) {
+  const auto byte = [text](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : static_cast<unsigned char>(0);
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  const std::size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  for (std::size_t at = 1; at < length; ++at)
+    if ((byte(at) & 0xc0U) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool no_character = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
+  const bool control = first == 0xc2 && second < 0xa0;
+  return too_long || no_character || control ? 0 : length;
+}
+
+}  // namespace
+
 std::string printable_name(const ChakraNode& node) {
   constexpr std::size_t longest = 120;
-  std::string name = node.name.substr(0, longest);
-  for (char& byte : name)
-    if (byte < ' ' || byte > '~') byte = '?';
-  return node.name.size() > longest ? name + "..." : name;
+  std::string name;
+  for (std::string_view rest = node.name; !rest.empty();) {
+    const std::size_t length = printable_character(rest);
+    const std::size_t taken = std::max<std::size_t>(length, 1);
+    if (name.size() + taken > longest) return name + "...";
+    name += length == 0 ? std::string_view("?") : rest.substr(0, taken);
+    rest.remove_prefix(taken);
+  }
+  return name;
 }
 
 InputError node_error(const std::string& file, const ChakraNode& node, const std::string& message) {

@@ -230,6 +230,23 @@ class Chakra(ProgramTest):
                    "device.yaml")
         self.assertEqual(self.finished(memory=memory, device="device.yaml"), [2 * US + 1000 * US])
 
+    def test_names(self):
+        """Labels are the nodes' names in UTF-8. Bytes that are none, and control characters, become one ? each; a name
+        of more than 120 bytes ends before the character that passes them."""
+        names = {"Vorwärts ✓ 前向 😀": "Vorwärts ✓ 前向 😀", "tab\t\x7f\x85": "tab????", "é" * 70: "é" * 60 + "...",
+                 "x" + "é" * 70: "x" + "é" * 59 + "...", "y" * 120: "y" * 120}
+        bad = {b"\xc3(": "?(", b"\xed\xa0\x80": "???", b"\xc0\xaf": "??", b"\xf0\x9f\x98": "???", b"\xf5\x80\x80\x80": "????"}
+        nodes = [node(i, COMP, duration=1, name=name) for i, name in enumerate([*names, *("#" * len(b) for b in bad)])]
+        content = et.protobuf(nodes)
+        at = len(content)
+        for name in reversed(bad):  # the last names that consist of #
+            at = content.rindex(b"#" * len(name), 0, at)
+            content = content[:at] + name + content[at + len(name):]
+        (self.folder / "trace.0.et").write_bytes(content)
+        _, results = self.simulate(self.experiment())
+        found = [str(label) for label in table(results, "operations")["label"]]
+        self.assertEqual(sorted(found), sorted([*names.values(), *bad.values()]))
+
     def test_many_messages_with_one_tag_keep_their_order(self):
         """Sizes tell them apart, and sends overtake each other by their dependencies."""
         sizes = [5000, 100, 70_000, 1, 4096, 33]
