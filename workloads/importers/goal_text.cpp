@@ -272,6 +272,7 @@ class GoalConversion final : public GoalStatements {
     waits_.relation(label, before, at_start);
   }
   std::optional<GoalWaits::Unknown> resolve() { return waits_.resolve(); }
+  const std::optional<GoalWaits::Twice>& twice() const { return waits_.twice(); }
 
   /// Appends the rank. Behind resolve().
   ConvertedGoals::Part write(ConvertedGoals& goals) {
@@ -313,6 +314,28 @@ class UnknownLabel final : public GoalStatements {
   std::uint64_t relations_ = 0;
 };
 
+/// Throws for an operation with the label of one above, when it reaches it: a relation would not say which it means.
+class LabelTwice final : public GoalStatements {
+ public:
+  LabelTwice(const GoalTextReader& reader, std::uint32_t rank, const GoalWaits::Twice& twice)
+      : reader_(reader), rank_(rank), twice_(twice) {}
+  void operation(const GoalOperation& one, const std::string& label) override {
+    if (operations_ == twice_.first) line_ = one.place;
+    if (operations_++ == twice_.second)
+      throw reader_.error(
+          fmt::format("the label '{}' is that of line {}; expected another one for each operation of "
+                      "rank {}",
+                      label, line_, rank_));
+  }
+
+ private:
+  const GoalTextReader& reader_;
+  std::uint32_t rank_;
+  GoalWaits::Twice twice_;
+  std::uint32_t operations_ = 0;
+  std::uint64_t line_ = 0;
+};
+
 /// Each requested rank is read once, and converted into operations with their waits, in a temporary file. Memory does
 /// not follow the length of the text.
 class TextGoal final : public GoalFile {
@@ -346,7 +369,9 @@ class TextGoal final : public GoalFile {
     } else {
       read_again(rank).next(conversion);
     }
-    if (const auto unknown = conversion.resolve()) complain(rank, *unknown);
+    const auto unknown = conversion.resolve();
+    if (conversion.twice()) complain(rank, *conversion.twice());
+    if (unknown) complain(rank, *unknown);
     const ConvertedGoals::Part part = conversion.write(goals_);
     return part.in_order ? part : sort(rank, part);
   }
@@ -362,6 +387,13 @@ class TextGoal final : public GoalFile {
     UnknownLabel complaint(reader, rank, unknown);
     reader.next(complaint);
     throw InternalError(fmt::format("{}: relation {} of rank {} is gone", name_, unknown.relation, rank));
+  }
+
+  [[noreturn]] void complain(std::uint32_t rank, const GoalWaits::Twice& twice) const {
+    GoalTextReader reader = read_again(rank);
+    LabelTwice complaint(reader, rank, twice);
+    reader.next(complaint);
+    throw InternalError(fmt::format("{}: operation {} of rank {} is gone", name_, twice.second, rank));
   }
 
   ConvertedGoals::Part sort(std::uint32_t rank, const ConvertedGoals::Part& part) {

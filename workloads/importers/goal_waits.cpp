@@ -57,13 +57,23 @@ std::optional<GoalWaits::Unknown> GoalWaits::resolve() {
   return std::nullopt;
 }
 
-// The first definition of a label counts, if it is above the relation.
+bool GoalWaits::next_definition(Definition& definition) {
+  if (!definitions_.next(definition)) return false;
+  if (definition_ && definition_->key == definition.key) {
+    const Twice one{definition.operation, definition_->operation};
+    twice_ = twice_ ? std::min(*twice_, one) : one;
+  }
+  definition_ = definition;
+  return true;
+}
+
+// A definition counts if it is above the relation.
 std::optional<GoalWaits::Unknown> GoalWaits::find_operations() {
   std::optional<Unknown> unknown;
   Definition candidate{}, found{};
-  bool more = definitions_.next(candidate), has = false;
+  bool more = next_definition(candidate), has = false;
   for (Use use{}; uses_.next(use);) {
-    for (; more && candidate.key <= use.key; more = definitions_.next(candidate)) {
+    for (; more && candidate.key <= use.key; more = next_definition(candidate)) {
       if (has && found.key == candidate.key) continue;
       found = candidate;
       has = true;
@@ -75,6 +85,7 @@ std::optional<GoalWaits::Unknown> GoalWaits::find_operations() {
     const Unknown one{use.relation, use.before != 0};
     unknown = unknown ? std::min(*unknown, one) : one;
   }
+  while (more) more = next_definition(candidate);
   return unknown;
 }
 

@@ -30,6 +30,14 @@ class GoalWaits {
     bool before = false;
     auto operator<=>(const Unknown&) const = default;
   };
+  /// Two operations with the same label, numbered from 0.
+  struct Twice {
+    std::uint32_t second = 0;
+    std::uint32_t first = 0;
+    auto operator<=>(const Twice&) const = default;
+  };
+  /// Only after resolve(): the first operation that has the label of one above.
+  const std::optional<Twice>& twice() const { return twice_; }
   /// Behind the last relation: finds the operations. The first label that is not known, if there is one.
   std::optional<Unknown> resolve();
   /// Only after resolve(): what operation `number` waits for, without duplicates; numbers must be requested in
@@ -65,6 +73,8 @@ class GoalWaits {
   };
   static Key key_of(const std::string& label);
   std::optional<Unknown> find_operations();
+  /// The next label in sorted order; notes those that several operations have.
+  bool next_definition(Definition& definition);
   void join_ends();
 
   std::uint32_t operations_ = 0;
@@ -74,6 +84,8 @@ class GoalWaits {
   SortedRecords<End> ends_;
   SortedRecords<Wait> waits_;
   std::optional<Wait> next_;
+  std::optional<Definition> definition_;
+  std::optional<Twice> twice_;
 };
 
 }  // namespace weft

@@ -309,15 +309,14 @@ l2: send 9223372036854775807b to 0
         self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
 
     def test_labels(self):
-        """The first operation of a label has it, at any place of the relation; labels of any length with the same
-        beginning."""
+        """At any place of the relation; labels of any length with the same beginning."""
         long = "a_label_of_many_letters"
         text = f"""num_ranks 1
 rank 0 {{
 x: calc 1000
 {long}1: calc 4000 cpu 1
 {long}2: calc 2000 cpu 2
-x: calc 500 cpu 3
+y: calc 500 cpu 3
 c: calc 100 cpu 4
 c requires x
 d: calc 100 cpu 5
@@ -364,6 +363,10 @@ e requires {long}2
                 (PAIR.replace("l2: send", "l2 requires l1\nl2: send", 1), "schedule.goal:5: no operation of rank 0 above has the label 'l2'"),
                 (PAIR.replace("l2 requires l1", "l7 requires l2\nl1 requires l8", 1),
                  "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
+                (PAIR.replace("l2: send", "l1: calc 1\nl2: send", 1),
+                 "schedule.goal:5: the label 'l1' is that of line 4; expected another one for each operation of rank 0"),
+                (PAIR.replace("l2 requires l1", f"{'l' * 40}: calc 1\nl2 requires l1\n{'l' * 40}: calc 2", 1),
+                 "schedule.goal:8: the label 'llll"),
                 (PAIR.replace("to 1", "to 0"), "schedule.goal:5: a message of a rank to itself"),
                 (PAIR.replace("to 1", "to 5"), "schedule.goal:5: rank 5 is out of range"),
                 (PAIR.replace("to 1", "to -1"), "schedule.goal:5: the other rank is '-1'"),
