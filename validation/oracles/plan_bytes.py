@@ -162,7 +162,9 @@ def data_bytes(plan, parameters, ranks, group=0):
         return all_reduce(gradients, ranks)
     if plan.sharding in ("optimizer", "gradients"):
         times = m if plan.sharding == "gradients" and plan.reduce_every_micro_batch else 1
-        return times * one_way(gradients, ranks) + one_way(weights, ranks)
+        group = group or ranks
+        sums = one_way(gradients, group) + all_reduce(Fraction(gradients, group), ranks // group)
+        return times * sums + one_way(weights, group)
     group = group or ranks
     gathers = 2 if plan.reshard_after_forward else 1
     total = m * (gathers * one_way(weights, group) + one_way(gradients, group))

@@ -17,7 +17,7 @@ HeldParameters held_parameters(const std::vector<Tensor>& tensors, const Paralle
 
 std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole) {
   if (plan.sharding == Sharding::none) return held.sum();
-  const std::int64_t ranks = whole.size(plan.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
+  const std::int64_t ranks = whole.size(GroupKind::shard);
   const std::int64_t copies = whole.size(GroupKind::expert_data);
   return (held.dense + ranks - 1) / ranks + (held.experts + copies - 1) / copies;
 }

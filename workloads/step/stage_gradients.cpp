@@ -2,6 +2,7 @@
 // A stage's plan: parameters gathered before they are needed, gradients summed as they become ready.
 #include <algorithm>
 
+#include "workloads/parallel/pass_sizes.hpp"
 #include "workloads/step/stage_planner.hpp"
 
 namespace weft {
@@ -84,7 +85,10 @@ void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool las
 
 void StagePlanner::start_buckets(Chunk& chunk) {
   chunk.pending.clear();
-  for (const GroupKind group : {GroupKind::data, GroupKind::expert_data}) {
+  // Optimizer state that several groups keep (Megatron-LM, megatron/core/distributed/param_and_grad_buffer.py,
+  // num_distributed_optimizer_instances); experts have one.
+  const bool groups = plan_.sharding != Sharding::none && plan_.shard_group > 0;
+  for (const GroupKind group : {groups ? GroupKind::shard : GroupKind::data, GroupKind::expert_data}) {
     std::vector<PartTensors> parts;
     for (std::size_t i = chunk.parts.size(); i-- > 0;) {
       PartTensors one{static_cast<std::uint32_t>(i), {}};
@@ -108,18 +112,23 @@ void StagePlanner::reduce_ready(Chunk& chunk, std::size_t part, std::int32_t aft
     const Pending next = chunk.pending.front();
     chunk.pending.pop_front();
     const auto number = static_cast<std::int32_t>(chunk.bucket_number++);
-    if (alone(next.group)) {
-      gradients_to_host(after, next.bucket.size, next.group);
-      continue;
-    }
+    const auto call = [&](GroupKind group, CollectiveKind kind, Bytes size, std::int32_t before) {
+      if (alone(group)) return before;
+      PlannedOperation operation = collective(group, kind, size, Stream::communication, "grad bucket");
+      operation.layer = number;
+      if (description_.reduce_every_micro_batch) operation.micro_batch = micro_batch;
+      reductions_.push_back(add(operation, {before}));
+      return reductions_.back();
+    };
     const bool scatter = plan_.sharding != Sharding::none;
-    PlannedOperation operation =
-        collective(next.group, scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, next.bucket.size,
-                   Stream::communication, "grad bucket");
-    operation.layer = number;
-    if (description_.reduce_every_micro_batch) operation.micro_batch = micro_batch;
-    reductions_.push_back(add(operation, {after}));
-    gradients_to_host(reductions_.back(), next.bucket.size, next.group);
+    std::int32_t summed = call(next.group, scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                               next.bucket.size, after);
+    if (next.group == GroupKind::shard) {  // each group has a sum of its own
+      const std::int64_t ranks = setup_.whole->size(GroupKind::shard);
+      summed = call(GroupKind::replica, CollectiveKind::all_reduce,
+                    Bytes(share_of(next.bucket.size.count() / gradient_bytes_, ranks) * gradient_bytes_), summed);
+    }
+    gradients_to_host(summed, next.bucket.size, next.group);
   }
 }
 

@@ -144,6 +144,37 @@ TEST(TrainingPrograms, EveryParallelism) {
                  ", micro_batches: 4, recompute: " + recompute, 4);
 }
 
+/// Bytes of the calls that rank 0 makes in groups of this many ranks, by kind.
+std::map<CollectiveKind, std::int64_t> bytes_of_rank(const Workload& workload, std::uint32_t ranks) {
+  std::map<CollectiveKind, std::int64_t> bytes;
+  for (const Operation& operation : operations_of(workload, 0))
+    if (operation.call != nullptr && operation.call->communicator->size() == ranks)
+      bytes[operation.call->kind] += operation.call->size.count();
+  return bytes;
+}
+
+// Megatron-LM's --num-distributed-optimizer-instances 2 on 8 ranks: scattered and gathered among 4, and summed over 2
+// ranks with the same quarter (megatron/core/distributed/param_and_grad_buffer.py,
+// inter_distributed_optimizer_instance).
+TEST(TrainingPrograms, OptimizerStateInGroups) {
+  const std::string clip = ", clip_gradients: false";
+  for (const std::string sharding : {"optimizer", "gradients"}) {
+    const std::string plan = "data: 8, sharding: " + sharding;
+    const auto whole = bytes_of_rank(*job(small_model, plan, clip, 8), 8);
+    const std::int64_t parameters = whole.at(CollectiveKind::reduce_scatter);
+    EXPECT_EQ(whole.at(CollectiveKind::all_gather), parameters);
+    expect_sound(small_model, plan + ", shard_group: 4", ", micro_batches: 2, steps: 2", 8);
+    const auto groups = job(small_model, plan + ", shard_group: 4", clip, 8);
+    EXPECT_EQ(bytes_of_rank(*groups, 8), (std::map<CollectiveKind, std::int64_t>{}));
+    const auto inside = bytes_of_rank(*groups, 4), between = bytes_of_rank(*groups, 2);
+    EXPECT_EQ(inside.at(CollectiveKind::reduce_scatter), parameters);
+    EXPECT_EQ(inside.at(CollectiveKind::all_gather), parameters);
+    EXPECT_EQ(between.at(CollectiveKind::all_reduce), parameters / 4);
+    const auto alone = bytes_of_rank(*job(small_model, plan + ", shard_group: 1", clip, 8), 8);
+    EXPECT_EQ(alone, (std::map<CollectiveKind, std::int64_t>{{CollectiveKind::all_reduce, parameters}}));
+  }
+}
+
 TEST(TrainingPrograms, EveryMixture) {
   for (const std::string routing : {"", ", routing: {spread: 1}", ", routing: {spread: 2}, capacity_factor: 1.25"})
     for (const std::string plan :

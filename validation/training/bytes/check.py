@@ -18,6 +18,7 @@ PLANS = {
     "data, ZeRO-1, ZeRO-2: 2 psi (D-1)/D; ZeRO-2 of DeepSpeed: m + 1": [
         *({"data": d, "sharding": s, "micro_batches": 2} for d in (2, 8) for s in ("none", "optimizer", "gradients")),
         {"data": 4, "sharding": "optimizer", "gradient": 4, "micro_batches": 2},
+        *({"data": 8, "sharding": s, "shard_group": 4, "micro_batches": 2} for s in ("optimizer", "gradients")),
         {"data": 4, "sharding": "gradients", "reduce_every_micro_batch": True, "micro_batches": 3}],
     "ZeRO-3: 3 psi (D-1)/D per micro-batch; HSDP: 3 psi (g-1)/g and 2 psi/g (r-1)/r": [
         {"data": 4, "sharding": "parameters", "micro_batches": 1},
