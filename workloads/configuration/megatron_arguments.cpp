@@ -247,7 +247,10 @@ class MegatronApplication {
     if (o_.text_or("DDP-impl", "local") == "torch") return;  // torch's buckets, overlapped
     d_.overlap_gradients = o_.flag("overlap-grad-reduce") || p_.sharding >= Sharding::gradients;
     d_.overlap_parameters = o_.flag("overlap-param-gather");
-    // megatron/core/distributed: buckets only where they overlap with the backward pass.
+    // megatron/core/distributed: buckets only where they overlap with the backward pass, and, but for FSDP, only in the
+    // first chunk of the first pipeline rank (distributed_data_parallel.py, disable_bucketing).
+    d_.buckets_of_first_chunk =
+        !o_.flag("use-megatron-fsdp") && !o_.flag("use-custom-fsdp") && !o_.flag("use-torch-fsdp2");
     constexpr std::int64_t all = std::int64_t{1} << 48;
     d_.bucket_elements = d_.overlap_gradients ? 40'000'000 : all;
     d_.bucket_elements_per_rank = d_.overlap_gradients ? 1'000'000 : 0;

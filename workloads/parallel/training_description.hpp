@@ -112,9 +112,10 @@ struct TrainingDescription {
   /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
   std::int64_t bucket_elements = 0;
   std::int64_t bucket_elements_per_rank = 0;
-  bool overlap_tensor = true;       ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
-  bool overlap_gradients = true;    ///< reductions run beside the backward pass
-  bool overlap_parameters = false;  ///< stage 1: parameters are gathered beside the next forward pass
+  bool buckets_of_first_chunk = false;  ///< all other model chunks have one bucket each, of any size
+  bool overlap_tensor = true;           ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
+  bool overlap_gradients = true;        ///< reductions run beside the backward pass
+  bool overlap_parameters = false;      ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)

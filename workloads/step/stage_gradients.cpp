@@ -98,7 +98,9 @@ void StagePlanner::start_buckets(Chunk& chunk) {
       }
       parts.push_back(std::move(one));
     }
-    for (const GradientBucket& bucket : gradient_buckets(parts, gradient_bytes_, description_.buckets))
+    const bool one = description_.buckets_of_first_chunk && (rank_ > 0 || &chunk != &chunks_.front());
+    const BucketLimits limits = one ? BucketLimits{Bytes::max(), Bytes::max()} : description_.buckets;
+    for (const GradientBucket& bucket : gradient_buckets(parts, gradient_bytes_, limits))
       chunk.pending.push_back({bucket, group});
   }
   // Stable: both kinds keep their order.

@@ -275,6 +275,9 @@ TEST(MegatronArguments, ShardingAndGradients) {
   EXPECT_EQ(small("").precision, "fp32");
   EXPECT_FALSE(small("--clip-grad 0.0").clip_gradients);
   EXPECT_EQ(small("--overlap-grad-reduce --ddp-bucket-size 1000").bucket_elements, 1000);
+  EXPECT_TRUE(small("--overlap-grad-reduce").buckets_of_first_chunk);
+  for (const std::string other : {"--DDP-impl torch", "--use-torch-fsdp2", "--use-megatron-fsdp"})
+    EXPECT_FALSE(small(other).buckets_of_first_chunk) << other;
   EXPECT_TRUE(small("--DDP-impl torch").overlap_gradients);
   EXPECT_EQ(small("--cp-comm-type a2a --context-parallel-size 2").parallel.context_kind, ContextKind::ulysses);
   EXPECT_FALSE(small("--sequence-parallel").parallel.sequence);

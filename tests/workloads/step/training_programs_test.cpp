@@ -175,6 +175,25 @@ TEST(TrainingPrograms, OptimizerStateInGroups) {
   }
 }
 
+// Megatron-LM, megatron/core/distributed/distributed_data_parallel.py: only the first chunk of the first pipeline rank
+// has several buckets. A block has 12 * 64 * 64 elements and more.
+TEST(TrainingPrograms, MegatronHasBucketsInItsFirstChunk) {
+  const TemporaryFile script("run.sh",
+                             "pretrain_gpt.py --num-layers 16 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+                             "--max-position-embeddings 64 --micro-batch-size 1 --global-batch-size 8 --bf16 "
+                             "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+                             "--overlap-grad-reduce --ddp-bucket-size 100000\n");
+  const auto workload =
+      read_workload("{kind: training, megatron: " + script.path() + ", device: h100-sxm}", context_of(4));
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    std::vector<std::int64_t> buckets;
+    for (const Operation& operation : operations_of(*workload, rank))
+      if (operation.label.find("grad bucket") != std::string::npos) buckets.push_back(operation.call->size.count());
+    const bool first = workload->kind_of(Rank(rank)) == 0;
+    EXPECT_EQ(buckets.size(), first ? 1U + 3 : 2U) << rank;
+  }
+}
+
 TEST(TrainingPrograms, EveryMixture) {
   for (const std::string routing : {"", ", routing: {spread: 1}", ", routing: {spread: 2}, capacity_factor: 1.25"})
     for (const std::string plan :
