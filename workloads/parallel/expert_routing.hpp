@@ -17,7 +17,8 @@ struct ExpertRouting {
   std::uint64_t seed = 1;
   double capacity_factor =
       0;  ///< an expert takes at most this times the mean from each rank, the rest is dropped; 0: all
-  bool even() const { return spread == 0; }
+  /// All experts get the mean, and drop nothing of it.
+  bool even() const { return spread == 0 && !(capacity_factor > 0 && capacity_factor < 1); }
 };
 
 /// One expert-parallel group in one block, micro-batch and step.

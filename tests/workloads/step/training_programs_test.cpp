@@ -194,6 +194,26 @@ TEST(TrainingPrograms, MegatronHasBucketsInItsFirstChunk) {
   }
 }
 
+/// All exchanges of tokens among so many ranks.
+std::vector<CollectiveCall> exchanges(const Workload& workload, std::uint32_t ranks) {
+  std::vector<CollectiveCall> found;
+  for (const CollectiveCall& call : calls_of(workload))
+    if (call.kind == CollectiveKind::all_to_all && call.communicator->size() == ranks) found.push_back(call);
+  return found;
+}
+
+// An expert takes half of the mean, also when all are equally popular: half of the tokens are dropped.
+TEST(TrainingPrograms, CapacityBelowTheMeanDropsTokensOfEvenRouting) {
+  const auto sent = [](const std::string& more) {
+    std::int64_t bytes = 0;
+    for (const CollectiveCall& call : exchanges(*job(small_mixture, "data: 8, expert: 8", more, 8), 8))
+      bytes += call.blocks ? call.blocks->total() : call.size.count() * 8;
+    return bytes;
+  };
+  EXPECT_EQ(sent(", capacity_factor: 1"), sent(""));
+  EXPECT_EQ(2 * sent(", capacity_factor: 0.5"), sent(""));
+}
+
 TEST(TrainingPrograms, EveryMixture) {
   for (const std::string routing : {"", ", routing: {spread: 1}", ", routing: {spread: 2}, capacity_factor: 1.25"})
     for (const std::string plan :
@@ -204,14 +224,6 @@ TEST(TrainingPrograms, EveryMixture) {
           "data: 8, expert: 8, expert_server: 2, servers_per_token: 1", "data: 8, expert: 4, expert_server: 2",
           "data: 4, expert: 4, expert_server: 2, pipeline: 2, schedule: dualpipe"})
       expect_sound(small_mixture, plan, ", micro_batches: 4" + routing, 8);
-}
-
-/// All exchanges of tokens among so many ranks.
-std::vector<CollectiveCall> exchanges(const Workload& workload, std::uint32_t ranks) {
-  std::vector<CollectiveCall> found;
-  for (const CollectiveCall& call : calls_of(workload))
-    if (call.kind == CollectiveKind::all_to_all && call.communicator->size() == ranks) found.push_back(call);
-  return found;
 }
 
 // The same draw with and without servers. Two groups of 8 expert ranks, in 4 servers of 2 each. A token's two experts
