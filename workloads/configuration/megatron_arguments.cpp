@@ -314,9 +314,15 @@ class MegatronApplication {
       d_.capacity_factor = o_.number("moe-expert-capacity-factor");
       note("capacity_factor", "moe-expert-capacity-factor");
     }
-    // alltoall and flex move the same tokens; allgather moves all tokens to all ranks.
-    if (p_.expert > 1 && o_.text_or("moe-token-dispatcher-type", "alltoall") == "allgather")
-      throw o_.error("moe-token-dispatcher-type", "'allgather' is not supported; use alltoall or flex");
+    // alltoall and flex move the same tokens; allgather, the default, moves all tokens to all ranks.
+    const char* dispatcher = "moe-token-dispatcher-type";
+    if (p_.expert < 2) return;
+    if (!o_.has(dispatcher))
+      throw o_.error("expert-model-parallel-size",
+                     "--moe-token-dispatcher-type is not given, and its default, allgather, is not supported; give "
+                     "alltoall or flex");
+    if (o_.text(dispatcher) == "allgather")
+      throw o_.error(dispatcher, "'allgather' is not supported; use alltoall or flex");
   }
 
   const MegatronSource& source_;

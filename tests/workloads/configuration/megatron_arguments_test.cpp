@@ -280,6 +280,8 @@ TEST(MegatronArguments, ShardingAndGradients) {
     EXPECT_FALSE(small(other).buckets_of_first_chunk) << other;
   EXPECT_TRUE(small("--DDP-impl torch").overlap_gradients);
   EXPECT_EQ(small("--cp-comm-type a2a --context-parallel-size 2").parallel.context_kind, ContextKind::ulysses);
+  EXPECT_EQ(
+      small("--num-experts 4 --expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall").parallel.expert, 2);
   EXPECT_FALSE(small("--sequence-parallel").parallel.sequence);
   EXPECT_EQ(small("--use-tp-pp-dp-mapping").parallel.order, "tp-cp-ep-pp-dp");
   EXPECT_EQ(small("--recompute-granularity full --recompute-method block --recompute-num-layers 3").recompute_layers,
@@ -300,6 +302,10 @@ TEST(MegatronArguments, Complaints) {
   expect_bad("--num-experts 4 --moe-router-topk 5", {"5 experts", "4", "up to 4"});
   expect_bad("--num-experts 4 --moe-layer-freq [1]*11", {"11 entries", "expected 12"});
   expect_bad("--num-experts 4 --moe-layer-freq [1*11", {"[1*11", "lists"});
+  expect_bad("--num-experts 4 --expert-model-parallel-size 2",
+             {"run.sh:2: --expert-model-parallel-size", "default, allgather", "alltoall or flex"});
+  expect_bad("--num-experts 4 --expert-model-parallel-size 2 --moe-token-dispatcher-type allgather",
+             {"run.sh:2: --moe-token-dispatcher-type", "alltoall or flex"});
   expect_bad("--cp-comm-type a2a+p2p", {"'a2a+p2p'", "p2p, all_gather or a2a"});
   expect_bad("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my/own",
              {"--vocab-size", "HuggingFaceTokenizer"});
