@@ -221,8 +221,8 @@ def parallelism(d, ranks):
             result["expert_tensor"] = 1
         if d.chance(0.3):
             result.update(expert_server=2, servers_per_token=d.pick([1, 2]))
-    if result.get("tensor", 1) > 1 and d.chance(0.4):
-        result["sequence"] = d.flag()
+    if result.get("tensor", 1) > 1 and ("expert" in result or d.chance(0.4)):
+        result["sequence"] = True if "expert" in result else d.flag()
     if d.chance(0.15):
         result["scatter_gather"] = d.flag()
     if result.get("context", 1) > 1 or d.chance(0.1):

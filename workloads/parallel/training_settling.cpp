@@ -289,6 +289,13 @@ class Settling {
       check_shares("tensor", p_.tensor, shape.mlp.inner, "inner width of the MLP");
       check_shares("tensor", p_.tensor, shape.mlp.shared_inner, "inner width of the shared experts");
       if (!shape.mlp.mixture()) continue;
+      // Each tensor rank would route all tokens, and the experts compute each of them tensor times. Megatron-LM refuses
+      // it, too (megatron/core/transformer/moe/moe_layer.py).
+      if (p_.tensor > 1 && !p_.sequence)
+        complain({"tensor", "expert"},
+                 fmt::format("tensor {} and experts, but no sequence parallelism: all tensor ranks would send the same "
+                             "tokens to the experts; use `sequence: true` (--sequence-parallel), or tensor 1",
+                             p_.tensor));
       check_shares("expert", p_.expert, shape.mlp.experts, "experts");
       check_servers(shape.mlp);
       check_shares("expert_tensor", p_.expert_tensor, shape.mlp.expert_inner, "inner width of an expert");

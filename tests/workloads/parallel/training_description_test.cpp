@@ -98,6 +98,7 @@ TEST(TrainingDescription, WithoutWorldAndMachineDataIsTheLeastThatWorks) {
   // expert * expert_tensor divides tensor * context * data
   const auto by_experts = settled(mixture_job(), [](auto& d) {
     d.parallel.tensor = 4;
+    d.parallel.sequence = true;
     d.parallel.expert = 8;
     d.parallel.expert_tensor = 1;
   });
@@ -269,6 +270,9 @@ TEST(TrainingDescription, ExpertsByExpertRanks) {
     d.parallel.expert = 2;
   };
   expect_contradiction(small_job(), dense, {"expert"}, {"expert 2", "no block", "use 1"});
+  const Change whole = [](auto& d) { d.parallel.tensor = 2; };
+  expect_contradiction(mixture_job(), whole, {"tensor"},
+                       {"tensor 2 and experts", "same tokens", "use `sequence: true`"});
   // Two experts of each token, of which a server has one.
   const Change servers = [](auto& d) {
     d.parallel.data = 8;
