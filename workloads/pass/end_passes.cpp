@@ -18,9 +18,12 @@ class EndBuilder : private PassBuilder {
     Work look_up(setup_);
     look_up.small(KernelPlace::embedding, false, units);
     passes.forward.push_back(look_up.segment("embedding"));
+    // Learned positions are added to whole sums, of which each rank then takes its part (Megatron-LM,
+    // megatron/core/models/common/embeddings/language_model_embedding.py, reduce_scatter_embeddings).
+    const bool parts = plan_.sequence && !setup_.description->model.learned_positions;
     if (t_ > 1)
-      passes.forward.push_back(tensor_collective(
-          "embedding sum", plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
+      passes.forward.push_back(
+          tensor_collective("embedding sum", parts ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
     if (t_ > 1 && plan_.sequence)
       passes.backward.push_back(tensor_collective("embedding gather", CollectiveKind::all_gather));
     Work scatter(setup_);

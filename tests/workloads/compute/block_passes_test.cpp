@@ -125,6 +125,20 @@ TEST(BlockPasses, TensorParallelismReducesBshTwiceEachWay) {
   EXPECT_EQ(bytes(cut.backward, GroupKind::tensor, CollectiveKind::reduce_scatter), 2 * bsh);
 }
 
+// Llama's embedding is scattered as it is summed. GPT-2's whole sums get their learned positions first.
+TEST(BlockPasses, LearnedPositionsNeedWholeSums) {
+  for (const bool learned : {false, true}) {
+    Case one = case_of(learned ? "gpt2" : "llama-3.1-8b", 4, 1024);
+    one.description.parallel.tensor = 4;
+    one.description.parallel.sequence = true;
+    const std::int64_t bsh = 4 * 1024 * one.description.model.hidden * 2;
+    const PartPasses passes = embedding_passes(one.setup());
+    EXPECT_EQ(bytes(passes.forward, GroupKind::tensor, CollectiveKind::all_reduce), learned ? bsh : 0);
+    EXPECT_EQ(bytes(passes.forward, GroupKind::tensor, CollectiveKind::reduce_scatter), learned ? 0 : bsh);
+    EXPECT_EQ(bytes(passes.backward, GroupKind::tensor, CollectiveKind::all_gather), bsh);
+  }
+}
+
 TEST(BlockPasses, ContextParallelismMovesKeysAndValues) {
   for (const std::int64_t c : {2, 4}) {
     Case one = case_of("llama-3.1-8b", 2, 4096);
