@@ -129,15 +129,15 @@ def tensor_bytes(model, plan, stage):
 
 
 def context_bytes(model, plan):
-    """Per block and micro-batch: Liu et al., arXiv:2310.01889; Llama 3, arXiv:2407.21783, 3.3.2; Jacobs et al.,
-    arXiv:2309.14509."""
+    """Per block and micro-batch: Liu et al., arXiv:2310.01889; Llama 3, arXiv:2407.21783, 3.3.2, with keys and values
+    gathered again (Transformer Engine, AttnFuncWithCPAndKVAllGather); Jacobs et al., arXiv:2309.14509."""
     c, tokens = plan.context, plan.batch * plan.length // plan.context
     kv = Fraction(2 * tokens * model.kv_heads * model.head_size * ELEMENT, plan.tensor)
     forward = (c - 1) * kv
     if plan.context_kind == "ring":
         return forward + 2 * forward
-    if plan.context_kind == "all_gather":
-        return 2 * forward
+    if plan.context_kind == "all_gather":  # gathered in both passes, and gradients scattered
+        return 3 * forward
     queries = Fraction(2 * tokens * model.heads * model.head_size * ELEMENT, plan.tensor)
     return 2 * one_way(queries + kv, c)
 

@@ -160,7 +160,10 @@ void AttentionCore::add_core(std::vector<Segment>& to, const AttentionShape& a, 
       break;
     case ContextKind::gathered_ring:  // without fused attention there are no blocks
     case ContextKind::all_gather:
-      if (!backward) to.push_back(context_collective("key-value gather", CollectiveKind::all_gather, kv_bytes(a) * c_));
+      // Backward again: only the rank's own keys and values are kept (NVIDIA, Transformer Engine,
+      // transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py,
+      // AttnFuncWithCPAndKVAllGather.backward).
+      to.push_back(context_collective("key-value gather", CollectiveKind::all_gather, kv_bytes(a) * c_));
       to.push_back(computed);
       if (backward)
         to.push_back(context_collective("key-value gradient sum", CollectiveKind::reduce_scatter, kv_bytes(a) * c_));

@@ -189,6 +189,7 @@ TEST(BlockPasses, PyTorchGathersRepeatedKeysAndSendsTheirGradientsRound) {
       const bool backward = pass == &passes.backward;
       EXPECT_EQ(bytes(*pass, GroupKind::context, CollectiveKind::all_gather), 2 * elements * 2);
       double core = 0, sums = 0;
+    EXPECT_EQ(bytes(gathered.backward, GroupKind::context, CollectiveKind::all_gather), c * block);
       int rotations = 0, beside = 0;
       for (const Segment& segment : *pass) {
         if (segment.what == "attention block") core += segment.flops;

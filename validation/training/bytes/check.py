@@ -26,7 +26,7 @@ PLANS = {
         {"data": 8, "sharding": "parameters", "micro_batches": 2, "reshard_after_forward": False},
         {"data": 8, "sharding": "parameters", "micro_batches": 2, "shard_group": 4},
         {"data": 8, "sharding": "parameters", "micro_batches": 2, "shard_group": 2}],
-    "context: ring 6, gather 4 b s/c k d (c-1); Ulysses 2 b s/c (2h + 2kd) (c-1)/c": [
+    "context: ring 6, gather 6 b s/c k d (c-1); Ulysses 2 b s/c (2h + 2kd) (c-1)/c": [
         {"context": c, "context_kind": kind, "tensor": t, "micro_batches": 2}
         for c in (2, 4) for t in (1, 2) for kind in ("ring", "all_gather", "ulysses")],
     "pipeline: b s h (/t with sequence) each way at each boundary, v times as often interleaved": [
