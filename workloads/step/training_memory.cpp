@@ -89,13 +89,20 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   return bytes;
 }
 
-/// The memory of `context_kind: gathered_ring` beside a block's activations while it computes attention: keys and
-/// values of all context ranks, gathered in both passes and freed (PyTorch,
+std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
+
+/// The memory of gathered keys and values beside a block's activations while it computes attention. With `context_kind:
+/// all_gather` those of all context ranks, gathered in both passes and freed, and backward as many gradients, which are
+/// then scattered (NVIDIA, Transformer Engine, context_parallel.py, AttnFuncWithCPAndKVAllGather). With `gathered_ring`
+/// those of all context ranks, too (PyTorch,
 /// torch/distributed/tensor/experimental/_attention.py, _AllGatherRotater), and backward the sums of their gradients,
 /// one that is sent and one that arrives (_AllToAllRotater).
 double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
   const TrainingDescription& d = *setup.description;
   const ParallelPlan& plan = d.parallel;
+  if (plan.context > 1 && plan.context_kind == ContextKind::all_gather)
+    return 2 * real(d.micro_batch * d.sequence_length) *
+           real(shared_out(a.kv_heads, plan.tensor) * (a.head_size + a.value_size) * activation_bytes(d));
   if (plan.context == 1 || plan.context_kind != ContextKind::gathered_ring || setup.attention != AttentionKernel::flash)
     return 0;
   const KernelCatalogue::Context& how = setup.kernels().context;
@@ -104,8 +111,6 @@ double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
       real(tokens_per_rank(d)) * real((heads + plan.tensor - 1) / plan.tensor * (a.head_size + a.value_size));
   return elements * (real(plan.context * activation_bytes(d)) + 2 * real(how.gradient_bytes));
 }
-
-std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
 
 /// Activations of one micro-batch in a model chunk: those of its blocks, and of embedding and head if it has them.
 struct ChunkBytes {

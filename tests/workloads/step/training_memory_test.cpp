@@ -221,6 +221,10 @@ TEST(TrainingMemory, GatheredKeysAndGradientsThatGoRoundAreCounted) {
   };
   EXPECT_EQ(more(nullptr, AttentionKernel::flash), of_a_head * 2 + 2 * (of_a_head / c) * 2);
   EXPECT_EQ(more(&repeating, AttentionKernel::flash), 8 * (of_a_head * 2 + 2 * (of_a_head / c) * 4));
+  // Transformer Engine: whole gradients beside whole keys and values, in either kind of attention.
+  for (const AttentionKernel attention : {AttentionKernel::flash, AttentionKernel::unfused})
+    EXPECT_EQ(buffers(ContextKind::all_gather, nullptr, attention) - buffers(ContextKind::ring, nullptr, attention),
+              2 * of_a_head * 2);
   EXPECT_EQ(more(nullptr, AttentionKernel::unfused), 0);  // as a ring: there are no blocks
 }
 
