@@ -7,14 +7,16 @@ namespace weft {
 std::vector<Gemm> AttentionPasses::inputs(const AttentionShape& a) const {
   if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
   std::vector<Gemm> gemms;
-  if (a.query_rank > 0) {
-    gemms.push_back({tokens_, a.query_rank, h_});
-    gemms.push_back({tokens_, heads(a) * a.head_size, a.query_rank});
-  } else {
-    gemms.push_back({tokens_, heads(a) * a.head_size, h_});
-  }
-  gemms.push_back({tokens_, a.kv_rank + a.rope_size, h_});
+  if (!gathers_compressed(a)) gemms = compressions(a);
+  gemms.push_back({tokens_, heads(a) * a.head_size, query_width(a)});
   gemms.push_back({tokens_, heads(a) * (a.head_size - a.rope_size + a.value_size), a.kv_rank});
+  return gemms;
+}
+
+std::vector<Gemm> AttentionPasses::compressions(const AttentionShape& a) const {
+  std::vector<Gemm> gemms;
+  if (a.query_rank > 0) gemms.push_back({norm_tokens(), a.query_rank, h_});
+  gemms.push_back({norm_tokens(), a.kv_rank + a.rope_size, h_});
   return gemms;
 }
 
@@ -25,7 +27,16 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
   for (const Gemm& gemm : inputs(a)) gemm.forward(in);
   in.small(KernelPlace::attention_input, false, units_of(a));
   to.push_back(before.segment("attention norm"));
-  gather(to, "attention gather");
+  if (gathers_compressed(a)) {
+    Work compression(setup_);
+    for (const Gemm& gemm : compressions(a)) gemm.forward(compression);
+    to.push_back(compression.segment("attention compression"));
+    gather(to, "query gather", false, query_width(a));
+    gather(to, "latent gather", false, a.kv_rank);
+    gather(to, "rotary key gather", false, a.rope_size);
+  } else {
+    gather(to, "attention gather");
+  }
   to.push_back(in.segment("attention input"));
   add_core(to, a, false);
   Work out(setup_);
@@ -50,19 +61,42 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
     to.push_back(work.segment("attention output gradient"));
     if (setup_.description->recompute == Recompute::selective) core_again(a, to);
     add_core(to, a, true);
-    gather_again(to, "attention gather again", weights_too);
+    if (gathers_compressed(a)) {
+      gather_again(to, "query gather again", weights_too, query_width(a));
+      gather_again(to, "latent gather again", weights_too, a.kv_rank);
+    } else {
+      gather_again(to, "attention gather again", weights_too);
+    }
     Work in(setup_);
     in.small(KernelPlace::attention_input, true, units_of(a));
     for (const Gemm& gemm : inputs(a)) gemm.input_gradient(in);
     to.push_back(in.segment("attention input gradient"));
-    sum(to, "attention gradient sum");
-    if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
+    const auto add_sum = [&](std::string_view what, std::int64_t width) {
+      sum(to, what, width);
+      if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
+    };
+    if (gathers_compressed(a)) {
+      add_sum("query gradient sum", query_width(a));
+      add_sum("latent gradient sum", a.kv_rank);
+      add_sum("rotary key gradient sum", a.rope_size);
+    } else {
+      add_sum("attention gradient sum", h_);
+    }
   }
   if (weights_too) {
     Work work(setup_);
     out.weight_gradient(work);
     for (const Gemm& gemm : inputs(a)) gemm.weight_gradient(work);
     to.push_back(work.segment("attention weight gradient"));
+  }
+  if (gathers_compressed(a)) {  // needs the sums
+    Work work(setup_);
+    for (const Gemm& gemm : compressions(a)) {
+      if (inputs_too) gemm.input_gradient(work);
+      if (weights_too) gemm.weight_gradient(work);
+    }
+    to.push_back(work.segment("attention compression gradient"));
+    to.back().join = true;
   }
   if (inputs_too) {
     Work norm(setup_);

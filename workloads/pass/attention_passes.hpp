@@ -22,6 +22,14 @@ class AttentionPasses : public AttentionCore {
 
  private:
   std::vector<Gemm> inputs(const AttentionShape& a) const;
+  /// Of latent attention: hidden vectors become compressed ones, whole on each rank or of its part of the sequence,
+  /// from which queries, keys and values are made, by heads.
+  std::vector<Gemm> compressions(const AttentionShape& a) const;
+  /// Compressed vectors are gathered, and their gradients summed, instead of hidden ones (Megatron-LM,
+  /// megatron/core/transformer/multi_latent_attention.py, get_query_key_value_tensors).
+  bool gathers_compressed(const AttentionShape& a) const { return a.latent() && t_ > 1; }
+  /// Their widths: of queries (hidden ones if they are not compressed), and of keys and values.
+  std::int64_t query_width(const AttentionShape& a) const { return a.query_rank > 0 ? a.query_rank : h_; }
 };
 
 }  // namespace weft

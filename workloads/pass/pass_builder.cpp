@@ -12,10 +12,12 @@ PassBuilder::PassBuilder(const PassSetup& setup)
       h_(setup.description->model.hidden),
       element_(activation_bytes(*setup.description)) {}
 
-KernelUnits PassBuilder::common_units() const {
+KernelUnits PassBuilder::common_units() const { return units_of_width(h_); }
+
+KernelUnits PassBuilder::units_of_width(std::int64_t width) const {
   KernelUnits units{};
-  unit(units, KernelUnit::residual) = norm_tokens() * h_;
-  unit(units, KernelUnit::hidden) = tokens_ * h_;
+  unit(units, KernelUnit::residual) = norm_tokens() * width;
+  unit(units, KernelUnit::hidden) = tokens_ * width;
   return units;
 }
 
@@ -31,34 +33,38 @@ void PassBuilder::add_small(KernelPlace place, bool backward, const KernelUnits&
   if (!segment.kernels.empty()) to.push_back(segment);
 }
 
-Segment PassBuilder::tensor_collective(std::string_view what, CollectiveKind kind) const {
+Segment PassBuilder::tensor_collective(std::string_view what, CollectiveKind kind, std::int64_t width) const {
   Segment segment;
   segment.kind = Segment::Kind::collective;
   segment.what = what;
   segment.stream = Stream::tensor;
   segment.group = GroupKind::tensor;
   segment.collective = kind;
-  segment.size = bytes_of(tokens_, h_, element_);
+  segment.size = bytes_of(tokens_, width > 0 ? width : h_, element_);
   return segment;
 }
 
-void PassBuilder::gather(std::vector<Segment>& to, std::string_view what, bool beside) const {
+void PassBuilder::gather(std::vector<Segment>& to, std::string_view what, bool beside, std::int64_t width) const {
   if (t_ == 1 || !plan_.sequence) return;
+  if (width == 0) width = h_;
   to.push_back(tensor_collective(what, CollectiveKind::all_gather));
-  to.back().size = bytes_of(tokens_, h_, element_bytes(setup_.description->precision));
+  to.back().size = bytes_of(tokens_, width, element_bytes(setup_.description->precision));
   to.back().beside = beside;
-  add_small(KernelPlace::tensor_gathered, false, common_units(), "copies of what was gathered", to);
+  add_small(KernelPlace::tensor_gathered, false, units_of_width(width), "copies of what was gathered", to);
 }
 
-void PassBuilder::gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const {
-  if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too));
+void PassBuilder::gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too,
+                               std::int64_t width) const {
+  if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too), width);
 }
 
-void PassBuilder::sum(std::vector<Segment>& to, std::string_view what) const {
+void PassBuilder::sum(std::vector<Segment>& to, std::string_view what, std::int64_t width) const {
   if (t_ == 1) return;
+  if (width == 0) width = h_;
   if (plan_.sequence)
-    add_small(KernelPlace::tensor_scattered, false, common_units(), "copies of what is scattered", to);
-  to.push_back(tensor_collective(what, plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
+    add_small(KernelPlace::tensor_scattered, false, units_of_width(width), "copies of what is scattered", to);
+  to.push_back(
+      tensor_collective(what, plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, width));
 }
 
 }  // namespace weft

@@ -26,25 +26,28 @@ class PassBuilder {
   /// GEMMs that do not have fp8: the core of attention, routers and the head.
   Work unquantised() const;
 
-  /// Of all tokens' hidden vectors.
-  Segment tensor_collective(std::string_view what, CollectiveKind kind) const;
+  /// Of all tokens' vectors, hidden ones if `width` is 0.
+  Segment tensor_collective(std::string_view what, CollectiveKind kind, std::int64_t width = 0) const;
   /// Sums and gathers of a backward pass run beside the GEMMs for the gradients of weights.
   bool overlaps(bool weights_too) const { return weights_too && setup_.description->overlap_tensor; }
   /// What a GEMM reads is gathered as it reads it, in fp8 where it has fp8 (NVIDIA, Transformer Engine,
   /// transformer_engine/pytorch/module/layernorm_linear.py: with_quantized_all_gather). Nothing without sequence
   /// parallelism.
-  void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const;
+  void gather(std::vector<Segment>& to, std::string_view what, bool beside = false, std::int64_t width = 0) const;
   /// The same for the gradients of weights, if it was not kept.
-  void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const;
+  void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too, std::int64_t width = 0) const;
   /// The sum over tensor ranks of what a GEMM, cut along its inner dimension, leaves on each.
-  void sum(std::vector<Segment>& to, std::string_view what) const;
+  void sum(std::vector<Segment>& to, std::string_view what, std::int64_t width = 0) const;
 
   const PassSetup& setup_;
   const ParallelPlan& plan_;
   std::int64_t tokens_, t_, c_, h_, element_;
 
- private:
+  /// Tokens of what is outside of tensor parallelism.
   std::int64_t norm_tokens() const;
+
+ private:
+  KernelUnits units_of_width(std::int64_t width) const;
 };
 
 }  // namespace weft

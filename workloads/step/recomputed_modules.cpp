@@ -28,7 +28,7 @@ class Again {
     Work again(setup_);
     const std::int64_t tokens = d_.parallel.sequence ? share_of(tokens_, d_.parallel.tensor) : tokens_;
     for (int norm = 0; norm < (block_.cross_attention ? 3 : 2); ++norm) again.memory(tokens * 2 * d_.model.hidden);
-    if (a.latent()) again.memory(tokens_ * 2 * (a.query_rank + a.kv_rank));
+    if (a.latent()) again.memory(tokens * 2 * (a.query_rank + a.kv_rank));
     return again.segment("norms again");
   }
 

@@ -16,7 +16,7 @@ namespace {
 struct TokenBytes {
   double whole = 0;   ///< outside of tensor-parallel regions: / t with sequence parallelism
   double shared = 0;  ///< within: / t
-  double every = 0;   ///< on every rank: the compressions of latent attention
+  double every = 0;   ///< on every rank: the rotary key of latent attention
 };
 
 /// Bytes of an element as the backward pass finds it.
@@ -55,10 +55,11 @@ TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a
   bytes.whole = around_gemms(d, kept.passed, kept.read);
   bytes.shared = kept.attention_output * out;
   if (!(a.latent() && again.up_projections)) bytes.shared += kept.passed * (queries + keys + values);
-  // The compressions before and after their norms, and the rotary key.
-  if (a.latent())
-    bytes.every = real(a.query_rank + a.kv_rank) * (kept.passed + (again.norms ? 0 : kept.read)) +
-                  kept.passed * real(a.rope_size);
+  // The compressions before and after their norms, and the gathered rotary key.
+  if (a.latent()) {
+    bytes.whole += real(a.query_rank + a.kv_rank) * (kept.passed + (again.norms ? 0 : kept.read));
+    bytes.every = kept.passed * real(a.rope_size);
+  }
   return bytes;
 }
 

@@ -140,10 +140,12 @@ TEST(Fp8, WhatIsSent) {
     return found;
   };
   auto dense = sizes(0);
-  for (const char* what : {"attention gather", "MLP gather", "attention gradient gather", "MLP gather again"})
+  for (const char* what : {"MLP gather", "attention gradient gather", "MLP gather again"})
     EXPECT_EQ(dense.at(what), whole) << what;
-  for (const char* what : {"attention sum", "MLP sum", "attention gradient sum"})
+  for (const char* what : {"attention sum", "MLP sum", "MLP gradient sum"})
     EXPECT_EQ(dense.at(what), 2 * whole) << what;
+  for (const char* what : {"latent gather", "latent gather again"}) EXPECT_EQ(dense.at(what), tokens * 512) << what;
+  EXPECT_EQ(dense.at("latent gradient sum"), 2 * tokens * 512);
   EXPECT_EQ(boundary_bytes(one.description).count(), 2 * whole / 4);
   const auto copies = static_cast<std::int64_t>(k) * whole / 4;
   auto sparse = sizes(60);
