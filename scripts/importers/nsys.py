@@ -16,6 +16,7 @@ SUMMARY = "Nsight Systems reports as SQLite (nsys export --type sqlite), one or 
 MAGIC = b"SQLite format 3\x00"
 KERNELS, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 SYNCS, EVENTS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
 # CUpti_ActivitySynchronizationType of CUPTI.
 EVENT_SYNC, STREAM_WAIT = 1, 2
@@ -95,6 +96,10 @@ class Gpu:
 
 
 def gpus_of(report):
+    graphs = next(report.rows(f"SELECT COUNT(*) FROM {GRAPHS}"))[0] if report.has(GRAPHS) else 0
+    if graphs:
+        raise InputError(report.path, None, f"{GRAPHS} has {graphs} launches of CUDA graphs without the kernels in them; "
+                                            "expected a profile with `nsys profile --cuda-graph-trace=node`")
     if not report.has(KERNELS):
         raise InputError(report.path, None, f"it has no table {KERNELS}: no kernels were recorded (nsys profile "
                                             f"--trace=cuda,nvtx)")

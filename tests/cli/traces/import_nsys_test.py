@@ -125,6 +125,15 @@ class Nsys(ImportTest):
         database.commit()
         database.close()
         self.refused("empty.sqlite", says=["no kernels were recorded"])
+        # nsys's default, --cuda-graph-trace=graph, leaves out the kernels of graphs, NCCL's among them.
+        database = sqlite3.connect(self.folder / "empty.sqlite")
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, "
+                         "contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, "
+                         "graphExecId INTEGER)")
+        database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (6000, 8000, 0, 1, 7, 2, 16777216, 1, 1)")
+        database.commit()
+        database.close()
+        self.refused("empty.sqlite", says=["1 launches of CUDA graphs without the kernels", "--cuda-graph-trace=node"])
         report = two_gpus()
         report.rows.append(("CUPTI_ACTIVITY_KIND_KERNEL", (5, 2, 0, 1, 7, 999, report.pid(0), 1, 1, None, 1, 1, 1, 1,
                                                            1, 1)))
