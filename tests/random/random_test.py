@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from weft_testing import WEFT  # noqa: E402
 
-SEEDS = "1-60"
+SEEDS = "1-36"
 
 
 def main():
