@@ -317,6 +317,8 @@ def training(d, files, facts):
         result["routing"] = {"spread": d.number(0, 2), **({"seed": d.count(0, 99)} if d.chance(0.5) else {})}
     if d.chance(0.1):
         result["capacity_factor"] = d.number(1, 3)
+        if d.chance(0.3):
+            result["pad_to_capacity"] = True
     if d.chance(0.06):
         result["symmetry"] = {"data": d.count(2, 3)}
     storage(d, result, facts)

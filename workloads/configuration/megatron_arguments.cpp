@@ -205,6 +205,7 @@ class MegatronApplication {
     // Float16OptimizerWithFloat16Params copies gradients of 16 bits for its 32-bit parameters: 20 bytes a parameter
     // (docs/user-guide/features/dist_optimizer.md of Megatron-LM).
     d_.gradient_copies = fp16 && !wide;
+    read_moments();
     for (const char* option : {"bf16", "fp16"})
       if (o_.has(option)) note("precision", option);
     if (o_.has("fp4-format")) throw o_.error("fp4-format", "fp4 is not supported; use --fp8-format or --bf16");
@@ -219,6 +220,20 @@ class MegatronApplication {
     if (recipe != "blockwise" && recipe != "delayed" && recipe != "tensorwise") ignore("--fp8-recipe");
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
     if (o_.flag("activation-func-fp8-input-store")) d_.activation_input_precision = "fp8";
+  }
+
+  /// arguments.py: other types than fp32 need --use-precision-aware-optimizer.
+  void read_moments() {
+    if (!o_.flag("use-precision-aware-optimizer")) return;
+    const std::string mean = o_.text_or("exp-avg-dtype", "fp32"), square = o_.text_or("exp-avg-sq-dtype", "fp32");
+    if (mean != square)
+      throw o_.error(o_.has("exp-avg-dtype") ? "exp-avg-dtype" : "exp-avg-sq-dtype",
+                     fmt::format("--exp-avg-dtype {} and --exp-avg-sq-dtype {} are different, which is not supported",
+                                 mean, square));
+    if (mean != "fp32" && mean != "fp16" && mean != "bf16")
+      throw o_.error("exp-avg-dtype", fmt::format("'{}' is not supported; use fp32, fp16 or bf16", mean));
+    d_.moment_precision = mean;
+    if (o_.has("exp-avg-dtype")) note("moment_precision", "exp-avg-dtype");
   }
 
   // Data parallelism -------------------------------------------------------------------------------------------------
@@ -314,6 +329,8 @@ class MegatronApplication {
       d_.capacity_factor = o_.number("moe-expert-capacity-factor");
       note("capacity_factor", "moe-expert-capacity-factor");
     }
+    d_.pad_to_capacity = o_.flag("moe-pad-expert-input-to-capacity");
+    if (d_.pad_to_capacity) note("pad_to_capacity", "moe-pad-expert-input-to-capacity");
     // alltoall and flex move the same tokens; allgather, the default, moves all tokens to all ranks.
     const char* dispatcher = "moe-token-dispatcher-type";
     if (p_.expert < 2) return;

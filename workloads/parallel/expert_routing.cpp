@@ -106,7 +106,7 @@ RoutedRow routed_row(const ExpertRouting& routing, const RoutingCase& one) {
   if (routing.capacity_factor > 0) {
     const auto max = static_cast<std::int64_t>(
         std::ceil(routing.capacity_factor * static_cast<double>(one.copies()) / static_cast<double>(one.experts)));
-    for (std::int64_t& count : copies) count = std::min(count, max);
+    for (std::int64_t& count : copies) count = routing.pad_to_capacity ? max : std::min(count, max);
   }
   row.copies = summed(copies, one.ranks);
   const std::vector<std::int64_t> kept = summed(copies, one.servers);

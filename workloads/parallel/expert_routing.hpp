@@ -17,8 +17,12 @@ struct ExpertRouting {
   std::uint64_t seed = 1;
   double capacity_factor =
       0;  ///< an expert takes at most this times the mean from each rank, the rest is dropped; 0: all
-  /// All experts get the mean, and drop nothing of it.
-  bool even() const { return spread == 0 && !(capacity_factor > 0 && capacity_factor < 1); }
+  bool pad_to_capacity = false;  ///< it takes as much in any case: what is missing is padding
+  /// All experts get the mean, and nothing of it is dropped or padded.
+  bool even() const {
+    if (capacity_factor == 0) return spread == 0;
+    return pad_to_capacity ? capacity_factor == 1 : spread == 0 && capacity_factor >= 1;
+  }
 };
 
 /// One expert-parallel group in one block, micro-batch and step.

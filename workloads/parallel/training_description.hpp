@@ -121,6 +121,7 @@ struct TrainingDescription {
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
   bool padded_copies = true;         ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
   double capacity_factor = 0;        ///< largest share of tokens an expert takes, of the mean; 0: all that come
+  bool pad_to_capacity = false;      ///< an expert takes as much in any case: what is missing is padding
   bool offload_optimizer = false;    ///< optimizer state is in host memory
   bool offload_parameters = false;   ///< parameters are there, and come before each part's pass
   bool overlap_offload = true;       ///< what goes to the host or comes from it does so beside computations

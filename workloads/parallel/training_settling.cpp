@@ -94,6 +94,12 @@ class Settling {
     if (!(d_.capacity_factor >= 0 && d_.capacity_factor <= 1e6))
       complain({"capacity_factor"},
                fmt::format("capacity_factor is {}; expected a number from 0 to 1e6", d_.capacity_factor));
+    if (d_.pad_to_capacity && d_.capacity_factor == 0)
+      complain({"pad_to_capacity"}, "pad_to_capacity is set, but no capacity_factor (--moe-expert-capacity-factor)");
+    if (d_.pad_to_capacity && p_.expert_server > 0)
+      complain({"pad_to_capacity", "expert_server"},
+               "pad_to_capacity is for exchanges among all expert-parallel ranks, not over servers; leave out "
+               "expert_server");
   }
 
   void settle_precisions() {

@@ -31,9 +31,7 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
     Work compression(setup_);
     for (const Gemm& gemm : compressions(a)) gemm.forward(compression);
     to.push_back(compression.segment("attention compression"));
-    gather(to, "query gather", false, query_width(a));
-    gather(to, "latent gather", false, a.kv_rank);
-    gather(to, "rotary key gather", false, a.rope_size);
+    gather_compressed(a, to);
   } else {
     gather(to, "attention gather");
   }
@@ -47,6 +45,13 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
   Work after(setup_);
   after.small(KernelPlace::attention_residual, false, units_of(a));
   to.push_back(after.segment("attention residual"));
+}
+
+void AttentionPasses::gather_compressed(const AttentionShape& a, std::vector<Segment>& to) const {
+  if (!gathers_compressed(a)) return;
+  gather(to, "query gather", false, query_width(a));
+  gather(to, "latent gather", false, a.kv_rank);
+  gather(to, "rotary key gather", false, a.rope_size);
 }
 
 void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too,

@@ -17,6 +17,8 @@ class AttentionPasses : public AttentionCore {
   /// gradient of the input is summed beside the GEMMs for the gradients of weights. `inputs_too`, `weights_too`:
   /// gradients of inputs, of weights.
   void backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too, bool weights_too) const;
+  /// Gathers compressed vectors for queries, keys and values, where they are gathered.
+  void gather_compressed(const AttentionShape& a, std::vector<Segment>& to) const;
   /// What is computed again where every second GEMM and all small kernels are (block_passes.cpp).
   void operators_again(const AttentionShape& a, std::vector<Segment>& to) const;
 

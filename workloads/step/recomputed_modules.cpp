@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "workloads/pass/attention_passes.hpp"
 #include "workloads/pass/pass_work.hpp"
 
 namespace weft {
@@ -14,13 +15,18 @@ class Again {
   Again(const PassSetup& setup, const BlockShape& block)
       : setup_(setup), d_(*setup.description), block_(block), tokens_(tokens_per_rank(d_)) {}
 
-  Segment up_projections() const {
+  /// With tensor ranks, from compressed vectors that are gathered again (Megatron-LM,
+  /// megatron/core/transformer/multi_latent_attention.py, qkv_up_proj_and_rope_apply).
+  std::vector<Segment> up_projections() const {
     const AttentionShape& a = block_.attention;
+    std::vector<Segment> segments;
+    AttentionPasses(setup_).gather_compressed(a, segments);
     const std::int64_t heads = share_of(a.heads, d_.parallel.tensor);
     Work again(setup_);
     if (a.query_rank > 0) again.gemm(tokens_, heads * a.head_size, a.query_rank);
     again.gemm(tokens_, heads * (a.head_size - a.rope_size + a.value_size), a.kv_rank);
-    return again.segment("latent up-projection again");
+    segments.push_back(again.segment("latent up-projection again"));
+    return segments;
   }
 
   Segment norms() const {
@@ -58,9 +64,9 @@ void put_before(std::vector<Segment>& pass, std::string_view what, const Segment
 /// The first piece of a backward pass through attention that needs queries, keys and values follows this one.
 constexpr std::string_view before_core = "attention output gradient";
 
-void add_up_projections(std::vector<Segment>& pass, const Segment& again) {
+void add_up_projections(std::vector<Segment>& pass, const std::vector<Segment>& again) {
   const auto place = std::find_if(pass.begin(), pass.end(), [](const Segment& one) { return one.what == before_core; });
-  if (place != pass.end()) pass.insert(place + 1, again);
+  if (place != pass.end()) pass.insert(place + 1, again.begin(), again.end());
 }
 
 void in_combine_precision(std::vector<Segment>& pass, const TrainingDescription& d) {

@@ -205,15 +205,18 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("fused_router", d.fused_router);
   fields.flag("padded_copies", d.padded_copies);
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
+  fields.flag("pad_to_capacity", d.pad_to_capacity);
   fields.flag("offload_optimizer", d.offload_optimizer);
   fields.flag("offload_parameters", d.offload_parameters);
   fields.flag("overlap_offload", d.overlap_offload);
 }
 
-ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContext& context, double capacity) {
+ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContext& context,
+                           const TrainingDescription& d) {
   ExpertRouting routing;
   routing.seed = context.seed;
-  routing.capacity_factor = capacity;
+  routing.capacity_factor = d.capacity_factor;
+  routing.pad_to_capacity = d.pad_to_capacity;
   if (!spec) return routing;
   if (const auto value = spec->find("spread")) routing.spread = value->number(0, 10);
   if (const auto value = spec->find("seed")) routing.seed = value->natural();
@@ -363,7 +366,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   read_method(fields, d);
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
-  job.routing = read_routing(spec.find("routing"), context, d.capacity_factor);
+  job.routing = read_routing(spec.find("routing"), context, d);
   read_collectives(spec, context, job);
   if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
   job.events = read_training_events(spec, context);

@@ -271,6 +271,10 @@ TEST(MegatronArguments, ShardingAndGradients) {
   EXPECT_EQ(small("--use-torch-fsdp2").parallel.sharding, Sharding::parameters);
   EXPECT_EQ(small("--use-distributed-optimizer --num-distributed-optimizer-instances 2").parallel.shard_copies, 2);
   EXPECT_EQ(small("--bf16 --grad-reduce-in-bf16").gradient_precision, "bf16");
+  const std::string moments = "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16";
+  EXPECT_EQ(small("--use-precision-aware-optimizer " + moments).moment_precision, "bf16");
+  EXPECT_EQ(small("--use-precision-aware-optimizer").moment_precision, "fp32");
+  EXPECT_TRUE(small("--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity").pad_to_capacity);
   EXPECT_EQ(small("--fp16 --accumulate-allreduce-grads-in-fp32").gradient_precision, "fp32");
   EXPECT_EQ(small("").precision, "fp32");
   EXPECT_FALSE(small("--clip-grad 0.0").clip_gradients);
@@ -299,6 +303,8 @@ TEST(MegatronArguments, Complaints) {
   expect_bad("--tensor-model-parallel-size", {"run.sh:2", "expected a value"});
   expect_bad("--tensor-model-parallel-size $TP", {"run.sh:2", "its value is $TP, which nothing here sets"});
   expect_bad("--hidden-size 65", {"--num-attention-heads", "4 heads", "65"});
+  expect_bad("--use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8", {"run.sh:2", "'fp8'"});
+  expect_bad("--use-precision-aware-optimizer --exp-avg-dtype bf16", {"run.sh:2: --exp-avg-dtype", "different"});
   expect_bad("--num-experts 4 --moe-router-topk 5", {"5 experts", "4", "up to 4"});
   expect_bad("--num-experts 4 --moe-layer-freq [1]*11", {"11 entries", "expected 12"});
   expect_bad("--num-experts 4 --moe-layer-freq [1*11", {"[1*11", "lists"});

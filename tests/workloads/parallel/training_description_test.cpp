@@ -352,6 +352,8 @@ TEST(TrainingDescription, NumbersOutOfRange) {
   expect_contradiction(small_job(), [](auto& d) { d.parallel.tensor = 0; }, {"tensor"}, {"tensor is 0", "from 1"});
   expect_contradiction(small_job(), [](auto& d) { d.micro_batch = 65537; }, {"micro_batch"}, {"65537", "to 65536"});
   expect_contradiction(small_job(), [](auto& d) { d.capacity_factor = -1; }, {"capacity_factor"}, {"is -1"});
+  expect_contradiction(small_job(), [](auto& d) { d.pad_to_capacity = true; }, {"pad_to_capacity"},
+                       {"no capacity_factor"});
   const Change large = [](auto& d) { d.parallel.tensor = d.parallel.pipeline = 8192; };
   expect_contradiction(small_job(), large, {"pipeline"}, {"more than 16,777,216 ranks"});
 }

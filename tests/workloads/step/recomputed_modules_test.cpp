@@ -75,6 +75,27 @@ TEST(RecomputedModules, UpProjectionsAreDoneAgainBeforeTheGradientOfAttention) {
   }
 }
 
+TEST(RecomputedModules, UpProjectionsGatherCompressedVectorsAgain) {
+  for (const bool sequence : {false, true}) {
+    Case plain, again;
+    for (Case* one : {&plain, &again}) {
+      one->description.parallel.tensor = 4;
+      one->description.parallel.sequence = sequence;
+    }
+    again.description.recompute_modules.up_projections = true;
+    const auto gathered = [](const std::vector<Segment>& pass) {
+      std::int64_t bytes = 0;
+      for (const Segment& segment : pass)
+        if (segment.kind == Segment::Kind::collective && segment.collective == CollectiveKind::all_gather)
+          bytes += segment.size.count();
+      return static_cast<double>(bytes);
+    };
+    // Compressed queries, keys and values, and the rotary key, in 2 bytes.
+    EXPECT_EQ(gathered(again.passes(0).backward) - gathered(plain.passes(0).backward),
+              sequence ? 2 * tokens * (query_rank + kv_rank + rope) : 0);
+  }
+}
+
 TEST(RecomputedModules, NormsAndActivationsGoThroughMemoryAgain) {
   Case plain, norms, activations;
   norms.description.recompute_modules.norms = true;

@@ -214,6 +214,23 @@ TEST(TrainingPrograms, CapacityBelowTheMeanDropsTokensOfEvenRouting) {
   EXPECT_EQ(2 * sent(", capacity_factor: 0.5"), sent(""));
 }
 
+// Experts with room for 5/4 or 3/4 of the mean get as much, with padding or without what is dropped; how popular they
+// are has no effect.
+TEST(TrainingPrograms, PaddingFillsTheCapacityOfExperts) {
+  const auto sent = [](const std::string& more) {
+    std::int64_t bytes = 0;
+    for (const CollectiveCall& call : exchanges(*job(small_mixture, "data: 8, expert: 8", more, 8), 8))
+      bytes += call.blocks ? call.blocks->total() : call.size.count() * 8;
+    return bytes;
+  };
+  const std::string pad = ", pad_to_capacity: true, capacity_factor: ";
+  EXPECT_EQ(sent(pad + "1"), sent(""));
+  for (const std::string routing : {"", ", routing: {spread: 1}"}) {
+    EXPECT_EQ(4 * sent(pad + "1.25" + routing), 5 * sent(""));
+    EXPECT_EQ(4 * sent(pad + "0.75" + routing), 3 * sent(""));
+  }
+}
+
 TEST(TrainingPrograms, EveryMixture) {
   for (const std::string routing : {"", ", routing: {spread: 1}", ", routing: {spread: 2}, capacity_factor: 1.25"})
     for (const std::string plan :
