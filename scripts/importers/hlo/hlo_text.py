@@ -6,14 +6,15 @@ import re
 from frameworks.communications import MAX_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, dot_gemm,
-                      iota_groups, whole_list)
+from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, divides,
+                      dot_gemm, iota_groups, not_divided, whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
 START = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = ")
 TENSOR = re.compile(r"([a-z]\w*)\[([\d,<=? ]*)\](?:\{[^{}]*\})?")
 OP = re.compile(r" ?([\w\-]+)\(")
 OPERAND = re.compile(r"%?([\w.\-]+)\s*$")
+SHARDING = re.compile(r"\bsharding=\{\{?devices=\[([\d,]+)\][^}]*\}")
 CLOSERS = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -78,6 +79,8 @@ class HloReader:
     def __init__(self, path):
         self.module, self.path = Module(str(path)), str(path)
         self.shapes = {}
+        self.scheduled = False  # compiled, to the end
+        self.sharded = None  # line of a divided tensor
 
     def error(self, line, what):
         return InputError(self.path, line, what)
@@ -108,9 +111,19 @@ class HloReader:
         if not self.module.computations:
             raise self.error(None, "it has no computation")
         self.module.entry = self.module.entry or list(self.module.computations)[-1]
+        self.require_parts()
         return self.module
 
+    def require_parts(self):
+        """XLA divides what is sharded among the devices when it compiles; its SPMD partitioner names what is divided."""
+        divided = self.scheduled or self.module.entry.endswith("_spmd")
+        bodies = [one for body in self.module.computations.values() for one in body]
+        if self.sharded and self.module.partitions > 1 and not divided and not any(one.op in COLLECTIVES
+                                                                                   for one in bodies):
+            raise self.error(self.sharded, not_divided(self.module.partitions))
+
     def header(self, text):
+        self.scheduled = "is_scheduled=true" in text
         for key, field in (("replica_count", "replicas"), ("num_partitions", "partitions")):
             if (found := re.search(rf"{key}=(\d+)", text)):
                 setattr(self.module, field, max(1, int(found.group(1))))
@@ -135,6 +148,8 @@ class HloReader:
             one.operands = self.operands(inner, line)
             one.taken = [self.shapes.get(name, Shape()) for name in one.operands]
         self.attributes(one, rest)
+        if any(divides(found) for found in SHARDING.finditer(rest)):
+            self.sharded = self.sharded or line
         self.shapes[one.name] = shape
         return one
 

@@ -30,6 +30,18 @@ PACKED = {"f4e2m1fn": 1 / 2, "s4": 1 / 2, "u4": 1 / 2, "i4": 1 / 2, "ui4": 1 / 2
           "ui2": 1 / 4, "s1": 1 / 8, "u1": 1 / 8, "complex<f32>": 8, "complex<f64>": 16, "token": 0, "opaque": 0}
 
 
+def divides(sharding):
+    """Whether XLA's sharding, the match of a pattern with the numbers of tiles as its group, divides a tensor: of the
+    tiles the last may be copies."""
+    tiles = whole_list(sharding.group(1))
+    return any(tile > 1 for tile in (tiles[:-1] if "last_tile_dim_replicate" in sharding.group(0) else tiles))
+
+
+def not_divided(devices):
+    return (f"a sharded tensor, but the module has not been divided among its {devices} devices: each would compute all "
+            "of it, and none would communicate; expected the compiled module, .lower(...).compile().as_text()")
+
+
 def bytes_of_element(dtype):
     """None for a type that is not known."""
     return PACKED.get(dtype.lower(), element_size(dtype))

@@ -6,7 +6,8 @@ import re
 
 from importing.errors import InputError, text_lines
 
-from .program import COLLECTIVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, dot_gemm, whole_list
+from .program import (COLLECTIVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, divides, dot_gemm,
+                      not_divided, whole_list)
 
 RESULT = r"(?:(%[\w#:, %]+?)\s*=\s*)?"
 OP = re.compile(rf'^{RESULT}"?(stablehlo|mhlo|func|chlo|sdy)\.([\w.]+)"?|^{RESULT}(call|return)\b')
@@ -17,13 +18,9 @@ TILES = re.compile(r'mhlo\.sharding = "\{devices=\[([\d,]+)\][^"]*"')
 AXES = re.compile(r"sdy\.sharding(?:_constraint|) [^\[]*\[([^\]]*)\]")
 
 
-def divides(text):
-    """Whether a line says that a tensor is divided: of the tiles the last may be copies, and an axis has quotes."""
-    for found in TILES.finditer(text):
-        tiles = whole_list(found.group(1))
-        if any(tile > 1 for tile in (tiles[:-1] if "last_tile_dim_replicate" in found.group(0) else tiles)):
-            return True
-    return any('"' in found.group(1) for found in AXES.finditer(text))
+def says_divided(text):
+    """Whether a line says that a tensor is divided; an axis has quotes."""
+    return any(map(divides, TILES.finditer(text))) or any('"' in found.group(1) for found in AXES.finditer(text))
 
 
 def looks_like(start):
@@ -52,7 +49,7 @@ class StableReader:
         for line, text in text_lines(self.path):
             stripped = text.strip()
             if stripped and not stripped.startswith(("//", "#")):
-                self.sharded = self.sharded or (line if divides(stripped) else None)
+                self.sharded = self.sharded or (line if says_divided(stripped) else None)
                 self.line(stripped, line)
         if self.regions:
             raise self.error(line, "the file ends within a region; it has been cut off")
@@ -66,9 +63,7 @@ class StableReader:
         """XLA divides what is sharded among the devices only when it compiles."""
         collectives = any(one.op in COLLECTIVES for body in self.module.computations.values() for one in body)
         if self.sharded and self.module.partitions > 1 and not self.parts and not collectives:
-            raise self.error(self.sharded, f"a sharded tensor, but the module has not been divided among its "
-                             f"{self.module.partitions} devices: each would compute all of it, and none would "
-                             "communicate; expected the compiled module, .lower(...).compile().as_text()")
+            raise self.error(self.sharded, not_divided(self.module.partitions))
 
     def line(self, text, line):
         if text.startswith("module"):

@@ -183,6 +183,22 @@ body {
       sdy.return %2 : tensor<512x512xf32>
     } : (tensor<1024x512xf32>) -> tensor<512x512xf32>""")
 
+    # The same as HLO before (jax.jit(f).lower(...).as_text(dialect="hlo")) and behind XLA's SPMD partitioner.
+    SHARDED_HLO = ("HloModule jit_f, num_partitions=4\n\nENTRY %main.1 {\n"
+                   "  %x = f32[64,32]{1,0} parameter(0), sharding={devices=[4,1]<=[4]}\n"
+                   "  ROOT %y = f32[64,32]{1,0} add(%x, %x)\n}\n")
+
+    def test_sharded_hlo(self):
+        text = self.SHARDED_HLO
+        self.refused(self.source(text, "step.hlo"), says=[r"step.hlo:4: a sharded tensor", "4 devices", "compile"])
+        copies = "{devices=[1,1,4]<=[4] last_tile_dim_replicate}"
+        for divided, operations in ((text.replace("main.1", "main.1_spmd").replace("64,", "16,"), 4),
+                                    (text.replace("jit_f,", "jit_f, is_scheduled=true,").replace("64,", "16,"), 4),
+                                    (text.replace("num_partitions=4", "num_partitions=1"), 1),
+                                    (text.replace("{devices=[4,1]<=[4]}", copies), 4)):
+            with self.subTest(divided):
+                self.assertEqual(self.imported(self.source(divided, "step.hlo"))["operations"], {"compute": operations})
+
     def test_sharded_stable_hlo(self):
         """A module that is yet to be divided among devices is refused; the body of shard_map has their parts."""
         gspmd = '{mhlo.sharding = "{devices=[4,1]<=[4]}"}'
