@@ -116,7 +116,7 @@ struct TrainingDescription {
   bool overlap_tensor = true;           ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
   bool overlap_gradients = true;        ///< reductions run beside the backward pass
   bool overlap_parameters = false;      ///< stage 1: parameters are gathered beside the next forward pass
-  bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
+  bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it, hybrid stage 3 as PyTorch FSDP2
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
   bool padded_copies = true;         ///< fp8: copies of tokens are copied to fill up tiles; else the router does it

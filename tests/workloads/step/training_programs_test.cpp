@@ -175,6 +175,22 @@ TEST(TrainingPrograms, OptimizerStateInGroups) {
   }
 }
 
+// PyTorch, torch/distributed/fsdp/_fully_shard: gradients are scattered in the groups after every micro-batch, and
+// summed between them then, too, unless set_requires_all_reduce(False) leaves that to the last one.
+TEST(TrainingPrograms, HybridShardingSumsBetweenGroupsOnceOrInEveryMicroBatch) {
+  const auto summed = [](const std::string& more) {
+    const auto workload = job(small_model, "data: 8, sharding: parameters, shard_group: 4",
+                              ", clip_gradients: false, micro_batches: 3" + more, 8);
+    EXPECT_EQ(
+        bytes_of_rank(*workload, 4).at(CollectiveKind::reduce_scatter),
+        12 * bytes_of_rank(
+                 *job(small_model, "data: 8, sharding: parameters, shard_group: 4", ", clip_gradients: false", 8), 2)
+                 .at(CollectiveKind::all_reduce));
+    return bytes_of_rank(*workload, 2).at(CollectiveKind::all_reduce);
+  };
+  EXPECT_EQ(summed(", reduce_every_micro_batch: true"), 3 * summed(""));
+}
+
 // Megatron-LM, megatron/core/distributed/distributed_data_parallel.py: only the first chunk of the first pipeline rank
 // has several buckets. A block has 12 * 64 * 64 elements and more.
 TEST(TrainingPrograms, MegatronHasBucketsInItsFirstChunk) {
