@@ -86,7 +86,7 @@ class Node:
         self.attributes = {}
         for one in self.items("attr"):
             if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-                raise self.error("an attribute is a map with a name")
+                raise self.error(f"the attribute {str(one)[:40]!r}; expected a map with a name")
             self.attributes[one["name"]] = one
 
     def error(self, text):
@@ -97,7 +97,7 @@ class Node:
         if found is None:
             return []
         if not isinstance(found, list):
-            raise self.error(f"'{key}' is a list")
+            raise self.error(f"'{key}' is {type(found).__name__}; expected a list")
         return found
 
     def whole(self, what, value, most=2**63 - 1):

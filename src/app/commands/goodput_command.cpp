@@ -60,8 +60,10 @@ GoodputOptions parse(const std::vector<std::string>& words) {
   result.interval = time("interval");
   if (result.model.mtbf <= 0 || result.model.checkpoint <= 0 || (result.interval && *result.interval <= 0))
     refuse("--mtbf, --checkpoint and --interval are above 0");
-  if ((result.interval.value_or(0) + result.model.checkpoint + result.model.restart) / result.model.mtbf > 100)
+  if ((result.model.checkpoint + result.model.restart) / result.model.mtbf > 100)
     refuse("the job fails a hundred times on average while it checkpoints or restarts once: it never gets anywhere");
+  if (result.interval.value_or(0) / result.model.mtbf > 100)
+    refuse("the job fails a hundred times on average in one --interval: it never reaches a checkpoint");
   if (map.count("simulate") != 0) {
     const std::int64_t segments = map["simulate"].as<std::int64_t>();
     if (segments < 1) refuse(fmt::format("--simulate: found {}; expected a number of intervals above 0", segments));

@@ -50,6 +50,7 @@ class Goodput(ProgramTest):
             (["--mtbf", "1h", "--checkpoint", "-1s"], "--checkpoint: found '-1s'"),
             ([*good, "--interval", "0s"], "above 0"),
             ([*good, "--restart", "200h"], "never gets anywhere"),
+            ([*good, "--interval", "200h"], "one --interval: it never reaches a checkpoint"),
             ([*good, "--simulate", "0"], "--simulate: found 0"),
             ([*good, "x.yaml"], "takes no 'x.yaml'"),
         ]:

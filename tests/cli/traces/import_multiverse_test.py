@@ -52,6 +52,12 @@ class Multiverse(ProgramTest):
         self.refused(lambda first, second: second[1].update(dataDeps=["2"]),
                      "1.json:2: node 1: it depends on node 2, and that one, directly or not, on it")
 
+    def test_kinds_of_values(self):
+        self.refused(lambda first, second: first[1].update(dataDeps={"7": 1}),
+                     "0.json:2: node 1: 'dataDeps' is dict; expected a list")
+        self.refused(lambda first, second: first[1]["attr"].append({"value": 1}),
+                     "0.json:2: node 1: the attribute \"{'value': 1}\"; expected a map with a name")
+
     def test_messages(self):
         what = "message 0 from rank 0 to rank 1 with tag 0"
         self.refused(lambda first, second: second[1]["attr"][0].update(uint64Val="1001"),
