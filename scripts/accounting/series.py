@@ -22,10 +22,10 @@ def covered(starts, ends):
     return starts[first], ends[last]
 
 
-def covered_of_ranks(ranks, starts, ends, chosen):
-    """The same for each rank separately, for the chosen rows; joined."""
-    found = [covered(starts[rows], ends[rows]) for rank in numpy.unique(ranks[chosen])
-             for rows in [chosen & (ranks == rank)]]
+def covered_of_nodes(nodes, starts, ends, chosen):
+    """The same for each node separately, for the chosen rows; joined. Ranks of several jobs may be on one node."""
+    found = [covered(starts[rows], ends[rows]) for node in numpy.unique(nodes[chosen])
+             for rows in [chosen & (nodes == node)]]
     return tuple(numpy.concatenate([pair[i] for pair in found]) if found else numpy.zeros(0, numpy.int64)
                  for i in range(2))
 
@@ -83,13 +83,14 @@ class PowerSeries:
         hosts = bill.accelerators + bill.storage
         storage = storage_hosts(experiment_of(file).get("topology", {}), hosts, hosts // max(1, bill.servers))
         ranks, nodes = file["ranks/rank"][:], file["ranks/node"][:]
-        computing = set(ranks[~numpy.isin(nodes, storage)].tolist())
         operations = file["operations"]
-        rank, start, end = operations["rank"][:], operations["start"][:], operations["end"][:]
-        chosen = numpy.isin(rank, list(computing)) & (end > start)
+        start, end = operations["start"][:], operations["end"][:]
+        order = numpy.argsort(ranks)
+        node = nodes[order][numpy.searchsorted(ranks, operations["rank"][:], sorter=order)]
+        chosen = ~numpy.isin(node, storage) & (end > start)
         compute = chosen & (operations["kind"][:] == COMPUTE)
-        return {"compute": covered_of_ranks(rank, start, end, compute),
-                "any": covered_of_ranks(rank, start, end, chosen)}
+        return {"compute": covered_of_nodes(node, start, end, compute),
+                "any": covered_of_nodes(node, start, end, chosen)}
 
     def total(self):
         return sum(self.watts.values())

@@ -72,6 +72,18 @@ def longest_job(file):
     return max(1, int(jobs["steps"][row])) if done else None, int(time[row])
 
 
+def of_accelerators(ranks, computing, span):
+    """(computing, communicating) in ps, summed over hosts. Jobs may share a host, which is one accelerator: its times
+    end with the run, and it does not communicate beside a computation."""
+    nodes, place = numpy.unique(ranks["node"][:][computing], return_inverse=True)
+    sums = []
+    for name in ("compute", "exposed"):
+        sums.append(numpy.zeros(len(nodes), numpy.int64))
+        numpy.add.at(sums[-1], place, ranks[name][:][computing])
+    compute = numpy.minimum(sums[0], span)
+    return int(compute.sum()), int(numpy.minimum(sums[1], span - compute).sum())
+
+
 def usage_of_file(file):
     experiment = experiment_of(file)
     links = Links(file)
@@ -90,11 +102,11 @@ def usage_of_file(file):
     model = {name: text_of(value) for name, value in file["manifest/model"].attrs.items()}
     tokens, flop = work_of_step(model)
     steps, job_time = longest_job(file)
+    compute, communication = of_accelerators(ranks, computing, span)
     memory = of_text(MEMORY, model, "memory per rank")
     return {"complete": bool(file.attrs.get("complete", 1)), "bill": bill.as_data(), "device": device_of(experiment),
             "span": span * PICO, "steps": steps, "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
-            "compute": int(ranks["compute"][:][computing].sum()) * PICO,
-            "communication": int(ranks["exposed"][:][computing].sum()) * PICO, "switch_busy": float(busy.sum()),
+            "compute": compute * PICO, "communication": communication * PICO, "switch_busy": float(busy.sum()),
             "memory": None if memory is None else int(memory[0] * 1e9),
             "fits": 0 if "DOES NOT FIT" in model.get("memory per rank", "") else 1}
 

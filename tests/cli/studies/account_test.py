@@ -249,6 +249,27 @@ class Runs(ProgramTest):
         self.assertAlmostEqual(mid["machine_cost"], price)
         self.assertAlmostEqual(mid["run_capital_cost"] / (price * span / (5 * YEAR * 0.9)), 1, 9)
 
+    def test_jobs_that_share_hosts(self):
+        """A host is one accelerator, also with ranks of several jobs: it computes or communicates for at most the run,
+        and its idle time is never below 0. Two hosts of three jobs compute for 1 ms."""
+        job = {"kind": "program", "ranks": 2, "operations": [{"rank": "all", "compute": "1 ms"}]}
+        jobs = [{"name": name, "share": True, "placement": {"first": 0}, "workload": job} for name in "abc"]
+        text = {"topology": {**STAR, "hosts": 2}, "workload": {"kind": "jobs", "jobs": jobs}, "output": {"operations": True}}
+        _, results = self.simulate(text)
+        energy = self.account(results, "--series", "power.csv")["mid"]["energy"]
+        self.assertEqual([round(energy[state], 9) for state in ("compute", "communication", "idle")],
+                         [round(2 * 700 * 1e-3, 9), 0, 0])
+        with open(self.folder / "power.csv", newline="") as file:
+            heads, first, _ = csv.reader(file)
+        self.assertEqual([float(first[heads.index(f"{state}_W")]) for state in ("compute", "communication", "idle")],
+                         [1400, 0, 0])
+        # Ranks that write a checkpoint meanwhile: their hosts compute all the time.
+        jobs[1]["workload"] = {"kind": "checkpoint", "ranks": 2, "size": "8 MB"}
+        _, results = self.simulate({**text, "topology": {**STAR, "hosts": 4, "storage_hosts": 2}})
+        energy = self.account(results)["mid"]["energy"]
+        self.assertEqual([round(energy[state], 9) for state in ("compute", "communication", "idle")],
+                         [round(2 * 700 * 1e-3, 9), 0, 0])
+
     def test_the_section_of_an_experiment(self):
         hours = [100] * 24
         text = {**TRAINING, "accounting": {"pue": 1, "grid_intensity": hours, "accelerator": "a100-sxm",
