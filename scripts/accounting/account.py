@@ -101,8 +101,10 @@ class Account:
         self.tokens = given.get("tokens_per_step", usage["tokens_per_step"])
         self.flop = given.get("flop_per_step", usage["flop_per_step"])
         self.training_steps = given.get("training_steps")
+        # With `symmetry` the machine and its steps are a part of the job, and the training is of all of it.
+        self.copies = usage.get("copies", 1)
         if self.training_steps is None and self.tokens and "training_tokens" in given:
-            self.training_steps = given["training_tokens"] / self.tokens
+            self.training_steps = given["training_tokens"] / (self.tokens * self.copies)
         self.step_time = self.per_step(usage["span"])
 
     def per_step(self, value):
@@ -142,7 +144,7 @@ class Account:
     def of_training(self):
         steps = self.training_steps if self.steps else None
         return {"training_time": self.step_time * steps if steps else None,
-                **{f"training_{name}": self.per_step(self.run[f"run_{name}"]) * steps if steps else None
+                **{f"training_{name}": self.per_step(self.run[f"run_{name}"]) * steps * self.copies if steps else None
                    for name in TOTALS}}
 
 

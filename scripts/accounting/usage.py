@@ -56,10 +56,12 @@ def of_text(pattern, model, name):
 
 
 def work_of_step(model):
-    """(tokens, FLOP) of a step of a training job that runs alone, for its simulated part; otherwise None."""
+    """(tokens, FLOP, copies) of a step of a training job that runs alone, for its simulated part; otherwise None. The
+    whole job is `copies` times that part."""
     batch, flop = of_text(BATCH, model, "batch"), of_text(FLOP, model, "FLOPs per step")
-    copies = of_text(COPIES, model, "approximation") or (1, 1)
-    return batch[0] * batch[1] * copies[0] / copies[1] if batch else None, flop[0] if flop else None
+    simulated, all_copies = of_text(COPIES, model, "approximation") or (1, 1)
+    copies = all_copies / simulated
+    return batch[0] * batch[1] / copies if batch else None, flop[0] if flop else None, copies
 
 
 def longest_job(file):
@@ -100,12 +102,13 @@ def usage_of_file(file):
     of_switch = known & links.of_network[numpy.where(known, leaving, 0)]
     busy = directions["busy"][:][of_switch].astype(float) * PICO * directions["rate"][:][of_switch] / RATE
     model = {name: text_of(value) for name, value in file["manifest/model"].attrs.items()}
-    tokens, flop = work_of_step(model)
+    tokens, flop, copies = work_of_step(model)
     steps, job_time = longest_job(file)
     compute, communication = of_accelerators(ranks, computing, span)
     memory = of_text(MEMORY, model, "memory per rank")
     return {"complete": bool(file.attrs.get("complete", 1)), "bill": bill.as_data(), "device": device_of(experiment),
             "span": span * PICO, "steps": steps, "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
+            "copies": copies,
             "compute": compute * PICO, "communication": communication * PICO, "switch_busy": float(busy.sum()),
             "memory": None if memory is None else int(memory[0] * 1e9),
             "fits": 0 if "DOES NOT FIT" in model.get("memory per rank", "") else 1}

@@ -249,6 +249,22 @@ class Runs(ProgramTest):
         self.assertAlmostEqual(mid["machine_cost"], price)
         self.assertAlmostEqual(mid["run_capital_cost"] / (price * span / (5 * YEAR * 0.9)), 1, 9)
 
+    def test_the_training_of_a_job_of_which_some_copies_are_simulated(self):
+        """2 of 8 data-parallel copies: a step has 8 sequences of 256 tokens, and the training costs 4 times as much as
+        that of the simulated copies."""
+        workload = {**TRAINING["workload"], "parallelism": {"data": 8}, "symmetry": {"data": 2}, "global_batch": 8}
+        _, results = self.simulate({"topology": {**STAR, "hosts": 2}, "network": {"fidelity": "ideal"},
+                                    "workload": workload})
+        by_tokens = self.account(results, "--set", f"training_tokens={1000 * 8 * 256}")
+        figures = by_tokens["mid"]["figures"]
+        self.assertEqual((by_tokens["training_steps"], by_tokens["tokens_per_step"]), (1000, 2 * 256))
+        with h5py.File(results) as file:
+            span = file.attrs["simulated_time"] * 1e-12
+        self.assertAlmostEqual(figures["training_time"] / (1000 * span), 1, 12)
+        self.assertAlmostEqual(figures["training_cost"] / (4 * 1000 * figures["run_cost"]), 1, 12)
+        self.assertAlmostEqual(figures["cost_per_token"] / (figures["run_cost"] / 512), 1, 12)
+        self.assertEqual(self.account(results, "--set", "training_steps=1000")["mid"]["figures"], figures)
+
     def test_jobs_that_share_hosts(self):
         """A host is one accelerator, also with ranks of several jobs: it computes or communicates for at most the run,
         and its idle time is never below 0. Two hosts of three jobs compute for 1 ms."""
