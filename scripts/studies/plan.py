@@ -26,6 +26,8 @@ PARTITION_SECONDS = 30  # limit for `weft topology`
 class Plan:
     """Figures of a run; `rows` has one entry per number of processes."""
 
+    at_least = False  # it may last longer
+
     def __init__(self, experiment, settings, processes, seconds, cores, tell):
         program, base = Program(), base_of(experiment)
         words = [experiment] + [word for setting in settings for word in ("--set", setting)]
@@ -40,7 +42,10 @@ class Plan:
         self.seconds_per_work = measured.seconds_per(done)
         self.simulated_ps = measured.simulated_ps * (1 if measured.complete else self.work / done)
         until = self.until_ps = end_of(data)
-        if until and until < self.simulated_ps:
+        # Where weft describe does not count everything, nobody knows the end of a run that has not reached it.
+        uncounted = not measured.complete and (done > counted.work or has_uncounted_traffic(data))
+        self.at_least = bool(uncounted and not until)
+        if until and (uncounted or until < self.simulated_ps):
             self.work, self.simulated_ps = self.work * until / self.simulated_ps, until
         self.parallelism, self.build_seconds = measured.parallelism, measured.build_seconds
         self.libraries, self.cores = measured.libraries, cores
@@ -76,7 +81,8 @@ class Plan:
         return {"processes": processes, "wall_seconds": seconds, "memory": memory, "memory_of_all": memory * processes,
                 "lookahead_ps": lookahead, "epochs": epochs, "known_partition": bool(part),
                 "work_per_epoch": self.work / epochs / processes if epochs else 0,
-                "basis": "measured" if processes == 1 and self.complete else "extrapolated"}
+                "basis": "at least" if self.at_least else
+                         "measured" if processes == 1 and self.complete else "extrapolated"}
 
     def as_data(self):
         return {name: value for name, value in vars(self).items() if name != "partitions"}
@@ -96,6 +102,13 @@ def with_settings(data, settings):
         path, _, value = setting.partition("=")
         data = nodes.with_value(data, path, nodes.parse(value, "--set").data() if value else None)
     return data
+
+
+def has_uncounted_traffic(data):
+    """True with TCP transfers, or with jobs that continue until all others have ended."""
+    jobs = nodes.at_path(data, "workload.jobs")
+    return bool(data.get("background")) or any(isinstance(job, dict) and job.get("background") == "true"
+                                               for job in (jobs if isinstance(jobs, list) else []))
 
 
 def end_of(data):
@@ -205,7 +218,8 @@ def plan_text(experiment, plan):
          f"measured: {how}, one process"],
         ["time of each", f"{plan['seconds_per_work'] * 1e9:.1f} ns", busy_text(plan)],
         ["simulated time", readable(round(plan["simulated_ps"]), "ps"),
-         "measured" if plan["complete"] else "extrapolated from the calibration"],
+         "measured" if plan["complete"] else "at least: weft describe does not count background traffic, or packets that "
+         "are sent again" if plan.get("at_least") else "extrapolated from the calibration"],
         ["parallelism", f"{plan['parallelism']:.3g}" if plan["parallelism"] else "not known",
          "measured: more processes than that gain nothing"],
         ["memory of libraries", value_text("memory", plan["libraries"]), "measured"],

@@ -94,6 +94,23 @@ class Predictions(PlanTest):
             self.assertEqual(plan["unit"], "messages")
             self.assertEqual(plan["calibrated"], plan["counted_work"])
 
+    def test_a_run_beside_endless_traffic_is_planned_by_its_end_or_as_at_least(self):
+        """weft describe does not count what continues until all others have ended: a job computes for 30 s."""
+        ends = {"kind": "program", "ranks": 2, "operations": [{"rank": "all", "compute": "30 s"}]}
+        endless = {"kind": "traffic", "pattern": "permutation", "ranks": 2, "size": "64 KiB",
+                   "start": {"process": "poisson", "load": 0.9}}
+        jobs = [{"name": "a", "workload": ends},
+                {"name": "b", "background": True, "placement": {"first": 2}, "workload": endless}]
+        path = self.write({"topology": FAT_TREE, "network": NETWORK, "workload": {"kind": "jobs", "jobs": jobs},
+                           "output": {"messages": "none"}})
+        plan = self.plan(path, "--processes", "1")
+        self.assertLess(plan["simulated_ps"], 10**13)
+        self.assertEqual((plan["at_least"], plan["rows"][0]["basis"]), (True, "at least"))
+        plan = self.plan(path, "--processes", "1", "--set", "simulation.until=20 s")
+        self.assertEqual((plan["at_least"], plan["simulated_ps"]), (False, 2 * 10**13))
+        self.assertAlmostEqual(plan["rows"][0]["wall_seconds"] / (plan["work"] * plan["seconds_per_work"]), 1, 1)
+        self.assertGreater(plan["work"], 5 * plan["calibrated"])
+
     def test_a_run_that_is_cut_short(self):
         workload = {"kind": "collective", "collective": "all_reduce", "size": "1 MiB"}
         path = self.write({"topology": FAT_TREE, "network": NETWORK, "workload": workload})
