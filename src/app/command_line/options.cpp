@@ -99,7 +99,7 @@ po::options_description goodput_options() {
   add("restart", text(), "from there until it goes on from its checkpoint (default 0 s)");
   add("interval", text(), "between checkpoints (default: the best one)");
   add("simulate", po::value<std::int64_t>(), "N: also draw the failures of N intervals");
-  add("seed", po::value<std::uint64_t>(), "N: of --simulate (default 1)");
+  add("seed", text(), "N: of --simulate (default 1)");
   add("json", po::bool_switch(), "print one JSON object");
   return options;
 }

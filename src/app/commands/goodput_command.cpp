@@ -33,10 +33,28 @@ double seconds_of(const std::string& option, const std::string& text) {
   std::string unit(end, text.data() + text.size());
   unit.erase(0, unit.find_first_not_of(' '));
   if (error == std::errc() && std::isfinite(value) && value >= 0)
-    for (const auto& [name, factor] : units)
-      if (unit == name) return value * factor;
+    for (const auto& [name, factor] : units) {
+      if (unit != name) continue;
+      // The formulas keep their digits within this range.
+      const double seconds = value * factor;
+      if (seconds != 0 && (seconds < 1e-9 || seconds > 1e15))
+        refuse(fmt::format("--{}: found '{}'; expected 0, or a time from 1e-6ms to 1e10d", option, text));
+      return seconds;
+    }
   refuse(fmt::format("--{}: found '{}'; expected a time such as 90s, 30min, 4h or 400d (units: ms, s, min, h, d)",
                      option, text));
+}
+
+/// Refuses runs that would hardly end: each interval and each failure takes some 20 ns.
+void require_drawable(const GoodputOptions& options) {
+  constexpr double most = 1e9;
+  const FailureModel& model = options.model;
+  const double interval = options.interval.value_or(best_interval(model));
+  const double failures = std::expm1((interval + model.checkpoint) / model.mtbf) * std::exp(model.restart / model.mtbf);
+  if (static_cast<double>(options.segments) * (1 + failures) <= most) return;
+  refuse(fmt::format(
+      "--simulate: found {} intervals, with some {:.3g} failures each; expected at most {:.0g} of both together",
+      options.segments, failures, most));
 }
 
 GoodputOptions parse(const std::vector<std::string>& words) {
@@ -69,7 +87,14 @@ GoodputOptions parse(const std::vector<std::string>& words) {
     if (segments < 1) refuse(fmt::format("--simulate: found {}; expected a number of intervals above 0", segments));
     result.segments = static_cast<std::uint64_t>(segments);
   }
-  if (map.count("seed") != 0) result.seed = map["seed"].as<std::uint64_t>();
+  if (map.count("seed") != 0) {
+    const std::string seed = map["seed"].as<std::string>();
+    const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), result.seed);
+    if (error != std::errc() || end != seed.data() + seed.size())
+      refuse(fmt::format("--seed: found '{}'; expected a whole number of 0 or more", seed));
+    if (result.segments == 0) refuse("--seed belongs to --simulate: nothing else is drawn");
+  }
+  require_drawable(result);
   result.json = map["json"].as<bool>();
   return result;
 }

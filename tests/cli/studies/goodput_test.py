@@ -52,6 +52,14 @@ class Goodput(ProgramTest):
             ([*good, "--restart", "200h"], "never gets anywhere"),
             ([*good, "--interval", "200h"], "one --interval: it never reaches a checkpoint"),
             ([*good, "--simulate", "0"], "--simulate: found 0"),
+            ([*good, "--simulate", "9000000000000000000"], "expected at most 1e\\+09 of both together"),
+            (["--mtbf", "1h", "--checkpoint", "1s", "--restart", "30h", "--simulate", "10"],
+             "--simulate: found 10 intervals, with some .*e\\+11 failures each"),
+            ([*good, "--simulate", "10", "--seed", "-1"], "--seed: found '-1'; expected a whole number"),
+            ([*good, "--simulate", "10", "--seed", "18446744073709551616"], "--seed: found '18446744073709551616'"),
+            ([*good, "--seed", "3"], "--seed belongs to --simulate"),
+            (["--mtbf", "1e308d", "--checkpoint", "1s"], "--mtbf: found '1e308d'; expected 0, or a time from"),
+            (["--mtbf", "1h", "--checkpoint", "1e-30ms"], "--checkpoint: found '1e-30ms'"),
             ([*good, "x.yaml"], "takes no 'x.yaml'"),
         ]:
             with self.subTest(words=words):
