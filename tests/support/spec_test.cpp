@@ -393,6 +393,19 @@ TEST(SpecSet, ReplacesAndAdds) {
   EXPECT_EQ(spec.verbatim(), experiment);
 }
 
+TEST(SpecRemove, LeavesOut) {
+  Spec spec = read("{a: {b: 1, c: 2}, d: 3}");
+  spec.remove("a.b");
+  spec.remove("d");
+  for (const char* absent : {"a.b", "d.e", "x", "x.y"}) spec.remove(absent);
+  EXPECT_FALSE(spec.at("a").has("b"));
+  EXPECT_EQ(spec.at("a").at("c").integer(), 2);
+  EXPECT_EQ(spec.at("a").size(), 1U);
+  EXPECT_FALSE(spec.has("d"));
+  spec.set("a.b", "4");
+  EXPECT_EQ(spec.at("a").at("b").integer(), 4);
+}
+
 TEST(SpecSet, ChangesTheKind) {
   Spec spec = read("{ack: 66 B, list: [1]}");
   const Spec before = spec.at("ack");

@@ -160,6 +160,18 @@ void Spec::set(const std::string& path, const std::string& yaml) {
   target->take_content(*given);
 }
 
+void Spec::remove(const std::string& path) {
+  Value* target = value_.get();
+  Value* map = nullptr;
+  const auto steps = split_path(path, where());
+  for (const std::string& step : steps) {
+    map = target;
+    target = map->kind == Kind::map ? map->find(step) : nullptr;
+    if (target == nullptr) return;
+  }
+  map->erase(*target);
+}
+
 std::string Spec::dump() const { return write_yaml(*value_->document->root); }
 
 const std::string& Spec::verbatim() const { return value_->document->verbatim; }

@@ -33,9 +33,11 @@ class Spec {
   /// text is YAML. Missing maps on the way are created; index `size` appends to a sequence. Its place in messages is
   /// "--set topology.k=8". Throws InputError if the path runs through a scalar.
   void set(const std::string& path, const std::string& yaml);
-  /// The whole document as YAML text after all set() calls.
+  /// Leaves out the value at a dotted path of keys. Nothing happens if there is none.
+  void remove(const std::string& path);
+  /// The whole document as YAML text after all set() and remove() calls.
   std::string dump() const;
-  /// The file's text as it was read (before set()).
+  /// The file's text as it was read (before set() and remove()).
   const std::string& verbatim() const;
 
   SourceLine where() const;

@@ -35,6 +35,11 @@ bool Spec::Value::insert(const std::string& name, Value& child) {
   return true;
 }
 
+void Spec::Value::erase(Value& child) {
+  children->by_key.erase(child.key);
+  std::erase(children->in_order, &child);
+}
+
 void Spec::Value::take_content(Value& other) {
   kind = other.kind;
   quoted = other.quoted;

@@ -45,6 +45,7 @@ struct Spec::Value {
   void make(Kind container);                           ///< turn into an empty map or sequence
   void append(Value& child);                           ///< to a sequence
   bool insert(const std::string& name, Value& child);  ///< into a map; false if the key is there already
+  void erase(Value& child);                            ///< from a map
   void take_content(Value& other);                     ///< become `other`, but stay at this place of the tree
   const std::string& dotted_path();
 };

@@ -4,6 +4,7 @@
 processes."""
 
 import pathlib
+import re
 import sys
 import unittest
 
@@ -50,6 +51,23 @@ class FailureClock(ProgramTest):
         text = self.run_weft("describe", self.write(self.experiment)).out
         self.assertRegex(text, r"failures +3;")
 
+    def test_faults_and_background_transfers_do_not_change_the_clock(self):
+        """The ideal network has none of them: the clock is that of the job alone."""
+        failures = {"times": ["100 us", "300 us", "640 us"], "detection": f"{DETECTION} ps", "restart": f"{RESTART} ps"}
+        self.job(6, 2, "packet", checkpoint={"every": 2, "targets": 1, "size": "64 KiB"}, failures=failures)
+
+        def clock(network, **more):
+            experiment = {**self.experiment, "network": {**self.experiment["network"], **network}, **more}
+            return re.search(r"on their clock +a step .*", self.run_weft("describe", self.write(experiment)).out)[0]
+
+        alone = clock({})
+        for network in ({"loss": [{"link": "all", "probability": 1e-4}]},
+                        {"failures": [{"at": "1 ms", "until": "2 ms", "switch": "switch0"}], "reconvergence": "1 us"},
+                        {"fidelity": "loggp", "loggp": {"L": "1 us"}},
+                        {"ns3_attributes": {"/NodeList/0/DeviceList/0/Mtu": 1500}}):
+            with self.subTest(str(network)):
+                self.assertEqual(clock(network), alone)
+        self.assertEqual(clock({}, background=[{"kind": "tcp", "from": 0, "to": 1, "size": "1 kB"}]), alone)
 
     def test_jobs_among_others_have_their_own_clocks(self):
         """Two jobs fail as each does alone, at times from its own start; one of them is in a file."""
