@@ -3,13 +3,16 @@
 
 import math
 
+from support import nodes
 from support.errors import StudyError, did_you_mean
 from support.quantities import readable
 
 from .expressions import Expression
 from .outputs import NAMES, Output
 
-IDEAL = ("network.fidelity", "ideal")
+# What the ideal network refuses, unless it is empty: {path: nothing}.
+ONLY_WITH_PACKETS = {"network.loss": [], "network.failures": [], "network.ns3_attributes": {}, "background": [],
+                     "output.pcap": [], "output.queue_depths": "false"}
 SIMULATED = 5  # cases among which packets decide
 # Objectives by name. `cost` is the price of the machine.
 OBJECTIVES = {
@@ -43,6 +46,13 @@ class Search:
         output = study.outputs.get(self.expression.text)
         self.unit = output.unit if output else "1"
         self.simulated = parts["simulate"].integer(1, "a number of cases") if "simulate" in parts else SIMULATED
+
+
+def on_ideal_network(experiment):
+    """Settings [(path, data)] with which an experiment runs on the ideal network: without faults and background
+    transfers, which it does not have."""
+    return [("network.fidelity", "ideal"),
+            *((path, nothing) for path, nothing in ONLY_WITH_PACKETS.items() if nodes.at_path(experiment, path))]
 
 
 def ranking(rows, expression):
@@ -102,7 +112,7 @@ class Result:
 def told(result, search, name_of):
     """Lines of text: the best case, its rank on the ideal network, and the quality of that order."""
     if result.best is None:
-        return "no case holds all constraints"
+        return "no case has run and holds all constraints"
     lines = [f"the best by {search.text}: case {result.best} ({name_of(result.best)}), "
              f"{readable(float(result.decided[result.best]), search.unit)}; number {result.place[result.best]} of "
              f"{len(result.order)} on the ideal network, decided by packets among {len(result.decided)}"]

@@ -57,7 +57,9 @@ class Sweep:
                     (self.study.processes, self.quiet, self.broken, what))
 
     def runs_on_ideal_network(self):
-        cases = [Case(case.number, case.choices, [*case.settings, search.IDEAL]) for case in self.study.cases]
+        cases = [Case(case.number, case.choices,
+                      [*case.settings, *search.on_ideal_network(self.identity.resolved(case))])
+                 for case in self.study.cases]
         return self.runs_of(cases, [self.identity.of_case(case) for case in cases], "cases on the ideal network")
 
     def experiment(self):

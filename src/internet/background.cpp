@@ -8,8 +8,9 @@ namespace weft {
 std::vector<std::shared_ptr<const BackgroundTraffic>> read_background(const Spec& list,
                                                                       const BackgroundContext& context) {
   std::vector<std::shared_ptr<const BackgroundTraffic>> entries;
+  if (list.is_sequence() && list.size() == 0) return entries;
   if (context.network->fidelity != Fidelity::packet)
-    throw list.error("found with a fidelity that has no packets; expected fidelity: packet");
+    throw list.error("found with a fidelity that has no packets; expected fidelity: packet, or []");
   if (!context.network->acks)
     throw list.error(
         "found with network.ack: none; ports have queues by class beside background traffic, and connections rest on "

@@ -52,11 +52,12 @@ PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
 void refuse_without_packets(const std::optional<Spec>& map, std::initializer_list<const char*> keys,
                             const Experiment& experiment) {
   if (!map || experiment.network.fidelity == Fidelity::packet) return;
-  for (const char* key : keys)
-    if (map->has(key))
-      throw map->at(key).error(
-          fmt::format("found with fidelity: {}, which knows messages only; expected fidelity: packet",
-                      to_text(experiment.network.fidelity)));
+  for (const char* key : keys) {
+    const auto value = map->find(key);
+    if (value && !((value->is_sequence() || value->is_map()) && value->size() == 0))
+      throw value->error(fmt::format("found with fidelity: {}, which knows messages only; expected fidelity: packet",
+                                     to_text(experiment.network.fidelity)));
+  }
 }
 
 // Results that ports without queues by class do not have.

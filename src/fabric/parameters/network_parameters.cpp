@@ -151,13 +151,15 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
   result.fidelity = name == "ideal" ? Fidelity::ideal : Fidelity::loggp;
   result.fidelity_place = value->where();
   if (model) result.loggp = read_loggp(*model);
-  for (const char* key : {"loss", "failures", "reconvergence"})
-    if (network.has(key))
-      throw network.at(key).error(
-          fmt::format("found with fidelity: {}, which has no faults; expected fidelity: packet", name));
+  for (const char* key : {"loss", "failures"}) {
+    const auto faults = network.find(key);
+    if (faults && !(faults->is_sequence() && faults->size() == 0))
+      throw faults->error(
+          fmt::format("found with fidelity: {}, which has no faults; expected fidelity: packet, or []", name));
+  }
   for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
                           "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
-                          "ack_interval", "load_balancing", "flowlet", "queue_reports"})
+                          "ack_interval", "load_balancing", "flowlet", "queue_reports", "reconvergence"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
   if (result.fidelity == Fidelity::ideal) return;

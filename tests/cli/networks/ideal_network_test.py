@@ -139,6 +139,13 @@ class Words(ProgramTest):
                            ("ns3_attributes", {"/Names/host0/DeviceList/0/DataRate": "1Gbps"})):  # fmt: skip
             self.assertIn(f"`network.{key}`: found with fidelity: ideal", self.refused(self.experiment({key: value})))
 
+    def test_no_faults_and_no_transfers_are_accepted(self):
+        """As a study turns them off."""
+        alone, _ = self.simulate(self.experiment())
+        none = {**self.experiment({"loss": [], "failures": [], "reconvergence": "1 us", "ns3_attributes": {}}),
+                "background": []}
+        self.assertEqual(self.simulate(none)[0]["fingerprint"], alone["fingerprint"])
+
     def test_what_needs_packets_is_refused(self):
         text = self.experiment(output={"pcap": ["host0:0"]})
         self.assertIn("`output.pcap`: found with fidelity: ideal", self.refused(text))

@@ -50,6 +50,21 @@ class SearchTest(ProgramTest):
             return {column: data.asstr()[:].tolist() if data.dtype.kind == "S" else data[:].tolist()
                     for column, data in file["cases"].items()}
 
+    def test_faults_and_background_transfers_are_for_packets(self):
+        """The ideal network, which has none of them, ranks as without them; packets decide with them."""
+        grid = "grid: {workload.algorithm: [ring, direct, halving_doubling]}\nsearch: {objective: time, simulate: 2}\n"
+        self.sweep("experiment: base.yaml\n" + grid, name="plain")
+        more = ("background: [{kind: tcp, from: 0, to: 5, size: 100 kB, min_rto: 1 ms}]\n"
+                "network: {loss: [{link: all, probability: 1e-4}], reconvergence: 1 us,\n"
+                "  failures: [{at: 5 us, until: 30 us, switch: switch0}]}\n")
+        self.write(BASE.replace("none}", "none, queue_depths: true, pcap: ['host0:0']}") + more, "base_faulty.yaml")
+        found = self.sweep("experiment: base_faulty.yaml\n" + grid, name="faulty")
+        self.assertEqual((found["done"], found["ranked"]), (2, 1))
+        plain, faulty = self.cases("plain"), self.cases("faulty")
+        self.assertEqual(plain["ideal_objective"], faulty["ideal_objective"])
+        self.assertTrue(all(before < after for before, after in zip(plain["objective"], faulty["objective"])
+                            if before == before))
+
     def test_it_finds_the_best_of_all(self):
         self.sweep(GRID, name="all")
         times = self.cases("all")["out_step_time"]
