@@ -30,6 +30,24 @@ def covered_of_nodes(nodes, starts, ends, chosen):
                  for i in range(2))
 
 
+def open_at_the_end(ranks, nodes, compute, exposed, span, known):
+    """Rows [(node, start, end, computes)] for operations that had not ended when the run was cut short, which have no
+    rows: what ranks have computed and communicated beyond the known operations (node, start, end, chosen, computes),
+    directly before the end of the run. Not for nodes with several ranks, whose times overlap."""
+    node, start, end, chosen, computes = known
+    rows = []
+    for at in numpy.flatnonzero(ranks):
+        if numpy.count_nonzero(nodes == nodes[at]) > 1:
+            continue
+        own = chosen & (node == nodes[at])
+        of_compute, of_any = (int(numpy.diff(covered(start[one], end[one]), axis=0).sum())
+                              for one in (own & computes, own))
+        computing = max(0, int(compute[at]) - of_compute)
+        active = computing + max(0, int(exposed[at]) - (of_any - of_compute))
+        rows += [(nodes[at], span - time, span, of) for time, of in ((computing, True), (active, False)) if time > 0]
+    return rows
+
+
 def count_at(edges, starts, ends):
     """The number of open intervals from each edge on."""
     return numpy.searchsorted(numpy.sort(starts), edges, "right") - numpy.searchsorted(numpy.sort(ends), edges, "right")
@@ -88,7 +106,15 @@ class PowerSeries:
         order = numpy.argsort(ranks)
         node = nodes[order][numpy.searchsorted(ranks, operations["rank"][:], sorter=order)]
         chosen = ~numpy.isin(node, storage) & (end > start)
-        compute = chosen & (operations["kind"][:] == COMPUTE)
+        computes = operations["kind"][:] == COMPUTE
+        if not file.attrs.get("complete", 1):
+            rows = open_at_the_end(~numpy.isin(nodes, storage), nodes, file["ranks/compute"][:], file["ranks/exposed"][:],
+                                   self.span, (node, start, end, chosen, computes))
+            more = [numpy.array([row[i] for row in rows], dtype) for i, dtype in
+                    enumerate((node.dtype, start.dtype, end.dtype, bool))]
+            node, start, end, computes = (numpy.concatenate(pair) for pair in zip((node, start, end, computes), more))
+            chosen = numpy.concatenate((chosen, numpy.ones(len(rows), bool)))
+        compute = chosen & computes
         return {"compute": covered_of_nodes(node, start, end, compute),
                 "any": covered_of_nodes(node, start, end, chosen)}
 

@@ -217,6 +217,25 @@ class Runs(ProgramTest):
         self.assertAlmostEqual(total / found["figures"]["run_energy_of_machine"], 1, 7)
         self.assertAlmostEqual(total * 1.2 / found["figures"]["energy_per_step"], 1, 7)  # PUE of the middle estimate
 
+    def test_power_of_a_run_that_was_cut_short(self):
+        """Operations that had not ended have no rows; the ranks' times count them, and so does the power: a computation
+        of 1 ms, and a message that takes longer, until 300 us and 3 ms."""
+        operations = [{"rank": "all", "compute": "1 ms"}, {"rank": 0, "send": "500 MB", "to": 1},
+                      {"rank": 1, "recv": "500 MB", "from": 0}]
+        text = {"topology": {**STAR, "hosts": 2}, "workload": {"kind": "program", "ranks": 2, "operations": operations},
+                "output": {"operations": True}}
+        for until, states in (("300 us", [[300, 1400, 0]]), ("3 ms", [[1000, 1400, 0], [2000, 0, 700]])):
+            _, results = self.simulate({**text, "simulation": {"until": until}})
+            energy = self.account(results, "--series", "power.csv")["mid"]["energy"]
+            with open(self.folder / "power.csv", newline="") as file:
+                heads, *rows = csv.reader(file)
+            columns = [heads.index("compute_W"), heads.index("communication_W")]
+            found = [[(int(after[0]) - int(before[0])) // 10**6, *(float(before[at]) for at in columns)]
+                     for before, after in zip(rows, rows[1:])]
+            self.assertEqual(found, states)
+            for state, column in (("compute", 1), ("communication", 2)):
+                self.assertAlmostEqual(sum(row[0] * 1e-6 * row[column] for row in states), energy[state], 9)
+
     def test_states_times_powers(self):
         """The energy of a step, from /ranks, /links and the figures: 16 GPUs on 20 switches of 4 ports, in two servers."""
         summary, results = self.simulate(TRAINING)
