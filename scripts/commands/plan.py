@@ -48,6 +48,8 @@ def parse():
     options = parser.parse_args()
     if options.plan and not options.check:
         parser.error("--plan is for --check")
+    if options.plan and options.output:
+        parser.error("-o is for a plan that is made; --plan reads one")
     return options
 
 

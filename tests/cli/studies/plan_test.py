@@ -221,6 +221,7 @@ class Wrong(PlanTest):
             ([good, "--check", "cut.h5"], ["cut.h5", "complete"]),
             ([good, "--check", "out.h5", "--plan", "no.json"], ["no.json", "no plan"]),
             ([good, "--check", "out.h5", "--plan", "bad.yaml"], ["bad.yaml", "no plan"]),
+            ([good, "--check", "out.h5", "--plan", "no.json", "-o", "new.json"], ["-o", "--plan reads one"]),
         ):
             with self.subTest(words=words):
                 done = weft("plan", *words, "--quiet", folder=self.folder)
