@@ -128,9 +128,9 @@ void RunOutline::draw() {
   for (std::uint32_t step = 0; step < settings_.steps || writing;) {
     if (runs_.size() >= max_runs_of_step * settings_.steps || failures_ >= max_runs_of_step * settings_.steps)
       throw InputError(settings_.where,
-                       fmt::format("after {} executions {} of {} steps are done; a longer time between failures or a "
-                                   "checkpoint more often would let the job end",
-                                   runs_.size(), step, settings_.steps));
+                       fmt::format("after {} executions and {} failures {} of {} steps are done; a longer time between "
+                                   "failures, a shorter restart or a checkpoint more often would let the job end",
+                                   runs_.size(), failures_, step, settings_.steps));
     StepRun run = fresh(step, first);
     run.number = static_cast<std::uint32_t>(complete_.size());
     const Time began = clock.now();

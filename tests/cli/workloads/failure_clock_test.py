@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import NETWORK, ProgramTest, attributes, table
+from weft_testing import EXIT_INPUT, NETWORK, ProgramTest, attributes, table, weft
 
 MODEL = '{"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": 256}'
 DETECTION, RESTART = 200_000_000, 100_000_000  # ps
@@ -68,6 +68,13 @@ class FailureClock(ProgramTest):
             with self.subTest(str(network)):
                 self.assertEqual(clock(network), alone)
         self.assertEqual(clock({}, background=[{"kind": "tcp", "from": 0, "to": 1, "size": "1 kB"}]), alone)
+
+    def test_restarts_that_do_not_end_are_refused(self):
+        self.job(2, checkpoint={"every": 2, "targets": 1, "size": "64 KiB"})
+        failures = "workload.failures={mean_time: 100 us, restart: 10 s}"
+        done = weft("describe", self.write(self.experiment), "--set", failures, folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertRegex(done.err, r"after 1 executions and \d+ failures 0 of 2 steps are done; .*, a shorter restart or")
 
     def test_jobs_among_others_have_their_own_clocks(self):
         """Two jobs fail as each does alone, at times from its own start; one of them is in a file."""
