@@ -76,6 +76,18 @@ def expect_whole_file(path):
         raise StudyError(str(error)) from None
 
 
+def expect_tokens(used, settings, place):
+    """StudyError if the length of a training is given in tokens, and nothing says how many a step has."""
+    from support.errors import StudyError
+
+    given = settings.numbers
+    if "training_tokens" not in given or "training_steps" in given:
+        return
+    if not given.get("tokens_per_step", used["tokens_per_step"]):
+        raise StudyError(f"{place}: `accounting.training_tokens`: found without the tokens of a step, which only a training "
+                         "job that runs alone says; expected tokens_per_step above 0, or training_steps")
+
+
 def account_command():
     options = parse()
     from accounting import text, usage
@@ -87,6 +99,7 @@ def account_command():
     used = usage.usage_of(options.run)
     data, place = section(options)
     settings = settings_of(data, place)
+    expect_tokens(used, settings, place)
     if options.series:
         target = output_path(options.series, [options.run, options.accounting])
         write_whole(target, PowerSeries(options.run, used, settings).as_csv())

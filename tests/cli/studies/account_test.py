@@ -408,6 +408,14 @@ class Runs(ProgramTest):
             done = weft(command, endless, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn("lifetime: found '0'; expected a number above 0", done.err)
+        _, other = self.simulate({"topology": STAR, "workload": COLLECTIVE}, output="no_training.h5")
+        for words in (["training_tokens=1e9"], ["training_tokens=1e9", "tokens_per_step=0"]):
+            done = weft("account", other, *(word for setting in words for word in ("--set", setting)), folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("`accounting.training_tokens`: found without the tokens of a step", done.err)
+        for more in ("training_steps=5", "tokens_per_step=2e8"):
+            found = self.account(other, "--set", "training_tokens=1e9", "--set", more)
+            self.assertEqual(found["training_steps"], 5)
         (self.folder / "cut.h5").write_bytes(results.read_bytes()[:5000])
         for name, word in (("wrong.yaml", "not an HDF5 file"), ("cut.h5", "cut off"), ("none.h5", "no such file")):
             done = weft("account", name, folder=self.folder)
