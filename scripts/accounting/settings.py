@@ -131,7 +131,7 @@ class Settings:
 
 def mean_of_hours(hourly, start, hours):
     """Mean of a step function of the hour of the day over an interval."""
-    if hours <= 0:
+    if start + hours <= int(start) + 1:  # also where the difference below is too short for its digits
         return hourly[int(start) % HOURS]
 
     def until(hour):

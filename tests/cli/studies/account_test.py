@@ -166,6 +166,8 @@ class Emissions(unittest.TestCase):
         self.assertAlmostEqual(mean_of_hours(hourly, 23.5, 1.0), 200)
         self.assertAlmostEqual(mean_of_hours(hourly, 6.0, 48 + 6), (48 * 200 + 6 * 100) / 54)
         self.assertEqual(mean_of_hours(hourly, 12.0, 0), 300)
+        self.assertEqual(mean_of_hours(hourly, 11.5, 1e-12), 100)  # a run of some nanoseconds
+        self.assertEqual(mean_of_hours(hourly, 24.0, 0.5), 100)
 
     def test_defaults_are_in_order_and_have_sources(self):
         """Each has three values, in which the result grows or falls, and names their source."""
