@@ -20,7 +20,7 @@ import workloads  # noqa: E402
 from draw import Draw  # noqa: E402
 from maps import MAPS, STAR  # noqa: E402
 
-SEEDS = 5000
+SEEDS = 8000
 # Keys of maps.py that are left out on purpose: other tests have them, or they are other ways to say the same.
 # Held by tests of their own, on several processes: cli/traces/transform, cli/networks/loggp,
 # parallel/collectives_identity (by_dimension), cli/workloads/collective_transport and cli/networks/nccl_channels.
