@@ -22,7 +22,8 @@ def all_reduce(algorithm, size, **options):
 class Deadlocks(ProgramTest):
     def crossed(self, algorithm):
         """Ranks 0 and 1 are in both communicators: rank 0 starts b when a is done, and rank 1 starts a when b is done."""
-        call = {"collective": "all_reduce", "size": "1 MiB", "algorithm": algorithm, "stream": "none"}
+        # More chunks than the connections with the switch have slots for: ranks wait to send.
+        call = {"collective": "all_reduce", "size": "4 MiB", "algorithm": algorithm, "stream": "none"}
         return {"topology": STAR, "network": NETWORK, "workload": {
             "kind": "program", "ranks": 4, "communicators": {"a": [0, 1, 2], "b": [1, 0, 3]},
             "operations": [
