@@ -218,14 +218,16 @@ std::vector<CollectiveCall> exchanges(const Workload& workload, std::uint32_t ra
   return found;
 }
 
+/// Bytes that 8 expert-parallel ranks exchange.
+std::int64_t sent(const std::string& more) {
+  std::int64_t bytes = 0;
+  for (const CollectiveCall& call : exchanges(*job(small_mixture, "data: 8, expert: 8", more, 8), 8))
+    bytes += call.blocks ? call.blocks->total() : call.size.count() * 8;
+  return bytes;
+}
+
 // An expert takes half of the mean, also when all are equally popular: half of the tokens are dropped.
 TEST(TrainingPrograms, CapacityBelowTheMeanDropsTokensOfEvenRouting) {
-  const auto sent = [](const std::string& more) {
-    std::int64_t bytes = 0;
-    for (const CollectiveCall& call : exchanges(*job(small_mixture, "data: 8, expert: 8", more, 8), 8))
-      bytes += call.blocks ? call.blocks->total() : call.size.count() * 8;
-    return bytes;
-  };
   EXPECT_EQ(sent(", capacity_factor: 1"), sent(""));
   EXPECT_EQ(2 * sent(", capacity_factor: 0.5"), sent(""));
 }
@@ -233,12 +235,6 @@ TEST(TrainingPrograms, CapacityBelowTheMeanDropsTokensOfEvenRouting) {
 // Experts with room for 5/4 or 3/4 of the mean get as much, with padding or without what is dropped; how popular they
 // are has no effect.
 TEST(TrainingPrograms, PaddingFillsTheCapacityOfExperts) {
-  const auto sent = [](const std::string& more) {
-    std::int64_t bytes = 0;
-    for (const CollectiveCall& call : exchanges(*job(small_mixture, "data: 8, expert: 8", more, 8), 8))
-      bytes += call.blocks ? call.blocks->total() : call.size.count() * 8;
-    return bytes;
-  };
   const std::string pad = ", pad_to_capacity: true, capacity_factor: ";
   EXPECT_EQ(sent(pad + "1"), sent(""));
   for (const std::string routing : {"", ", routing: {spread: 1}"}) {
