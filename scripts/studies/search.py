@@ -11,8 +11,8 @@ from .expressions import Expression
 from .outputs import NAMES, Output
 
 # What the ideal network refuses, unless it is empty: {path: nothing}.
-ONLY_WITH_PACKETS = {"network.loss": [], "network.failures": [], "network.ns3_attributes": {}, "background": [],
-                     "output.pcap": [], "output.queue_depths": "false"}
+NOT_IDEAL = {"network.loss": [], "network.failures": [], "network.ns3_attributes": {}, "network.loggp": {},
+             "background": [], "output.pcap": [], "output.queue_depths": "false", "output.rates": {}}
 SIMULATED = 5  # cases among which packets decide
 # Objectives by name. `cost` is the price of the machine.
 OBJECTIVES = {
@@ -50,9 +50,9 @@ class Search:
 
 def on_ideal_network(experiment):
     """Settings [(path, data)] with which an experiment runs on the ideal network: without faults and background
-    transfers, which it does not have."""
+    transfers, which it does not have, and without the parameters of another model."""
     return [("network.fidelity", "ideal"),
-            *((path, nothing) for path, nothing in ONLY_WITH_PACKETS.items() if nodes.at_path(experiment, path))]
+            *((path, nothing) for path, nothing in NOT_IDEAL.items() if nodes.at_path(experiment, path))]
 
 
 def ranking(rows, expression):

@@ -48,13 +48,15 @@ PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
   return {*node, *port, text};
 }
 
+bool is_empty(const Spec& value) { return (value.is_sequence() || value.is_map()) && value.size() == 0; }
+
 // Keys for which there have to be packets.
 void refuse_without_packets(const std::optional<Spec>& map, std::initializer_list<const char*> keys,
                             const Experiment& experiment) {
   if (!map || experiment.network.fidelity == Fidelity::packet) return;
   for (const char* key : keys) {
     const auto value = map->find(key);
-    if (value && !((value->is_sequence() || value->is_map()) && value->size() == 0))
+    if (value && !is_empty(*value))
       throw value->error(fmt::format("found with fidelity: {}, which knows messages only; expected fidelity: packet",
                                      to_text(experiment.network.fidelity)));
   }
@@ -120,7 +122,9 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
     result.sampling = value->wait();
     if (result.sampling <= Time()) throw value->error("found 0; expected a sampling interval above 0");
   }
-  if (const auto value = spec->find("rates")) result.rates = read_rates(*value, experiment);
+  const auto rates = spec->find("rates");
+  if (rates && (experiment.network.fidelity == Fidelity::packet || !is_empty(*rates)))
+    result.rates = read_rates(*rates, experiment);
   if (const auto value = spec->find("queue_depths")) {
     result.queue_depths = value->boolean();
     if (result.queue_depths) require_queues(*value, experiment);

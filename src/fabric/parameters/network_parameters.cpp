@@ -145,7 +145,7 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
   const auto value = network.find("fidelity");
   const auto model = network.find("loggp");
   const std::string name = value ? value->one_of({"packet", "ideal", "loggp"}) : "packet";
-  if (model && name != "loggp")
+  if (model && name != "loggp" && !(model->is_map() && model->size() == 0))
     throw model->error(fmt::format("found with fidelity: {}; expected fidelity: loggp with it", name));
   if (name == "packet") return;
   result.fidelity = name == "ideal" ? Fidelity::ideal : Fidelity::loggp;

@@ -249,17 +249,22 @@ std::vector<CollectiveRun::Awaited> CollectiveRun::awaited_ranks() const {
   std::vector<Awaited> ranks;
   for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
     const Lane& lane = lanes_[number];
-    if (lane.finished || !lane.has_step || waits(lane)) continue;
+    if (lane.finished || !lane.has_step) continue;
     const std::uint32_t channel = number % channels_;
+    if (waits(lane)) {
+      const std::uint32_t other = lane.step.wait_lane % channels_;
+      if (is_aggregator() && other != channel) ranks.push_back({rank(index_, other), other, channel});
+      continue;
+    }
     for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i) {
       const std::uint32_t source = rank(lane.step.receive_from(i), channel);
       if (executor_.receive_connection(call_.communicator->id(), channel, source).empty())
-        ranks.push_back({source, channel});
+        ranks.push_back({source, channel, channel});
     }
     for (std::uint32_t i = 0; executor_.credits_limited() && i < lane.step.send_count(); ++i)
       if (const std::uint32_t to = rank(lane.step.send_to(i), channel);
           executor_.send_connection(call_, channel, to).in_flight >= credits_)
-        ranks.push_back({to, channel});
+        ranks.push_back({to, channel, channel});
   }
   return ranks;
 }

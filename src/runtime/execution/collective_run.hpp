@@ -47,9 +47,11 @@ class CollectiveRun {
   std::string waiting() const;
   struct Awaited {
     std::uint32_t rank = 0;
-    std::uint32_t channel = 0;
+    std::uint32_t channel = 0;     ///< of that rank
+    std::uint32_t in_channel = 0;  ///< the one that waits
   };
-  /// Ranks for which it waits: for data, or for a free slot.
+  /// Ranks for which it waits: for data, or for a free slot. An aggregator also waits for itself: a channel of it
+  /// sends on what another one has reduced.
   std::vector<Awaited> awaited_ranks() const;
 
  private:

@@ -18,12 +18,12 @@ void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
     if (live.operation.kind == Operation::Kind::recv && !live.operation.any_source)
       waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
     if (!live.collective) continue;
-    for (const auto& [awaited, channel] : live.collective->awaited_ranks()) {
-      const auto named = [&](std::uint32_t rank) {
-        return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation.call->id, channel};
-      };
-      waits.push_back({named(rank_.value()), named(awaited), live.operation.call->id, describe(live)});
-    }
+    const auto named = [&](std::uint32_t rank, std::uint32_t channel) {
+      return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation.call->id, channel};
+    };
+    for (const CollectiveRun::Awaited& awaited : live.collective->awaited_ranks())
+      waits.push_back({named(rank_.value(), awaited.in_channel), named(awaited.rank, awaited.channel),
+                       live.operation.call->id, describe(live)});
   }
 }
 

@@ -20,10 +20,9 @@ def all_reduce(algorithm, size, **options):
 
 
 class Deadlocks(ProgramTest):
-    def crossed(self, algorithm):
+    def crossed(self, algorithm, size):
         """Ranks 0 and 1 are in both communicators: rank 0 starts b when a is done, and rank 1 starts a when b is done."""
-        # More chunks than the connections with the switch have slots for: ranks wait to send.
-        call = {"collective": "all_reduce", "size": "4 MiB", "algorithm": algorithm, "stream": "none"}
+        call = {"collective": "all_reduce", "size": size, "algorithm": algorithm, "stream": "none"}
         return {"topology": STAR, "network": NETWORK, "workload": {
             "kind": "program", "ranks": 4, "communicators": {"a": [0, 1, 2], "b": [1, 0, 3]},
             "operations": [
@@ -39,25 +38,28 @@ class Deadlocks(ProgramTest):
         }}  # fmt: skip
 
     def test_communicators_in_opposite_orders(self):
-        for algorithm in ("collnet", "nvls"):
-            path, told = self.write(self.crossed(algorithm)), set()
+        # Of 4 MiB there are more chunks than the connections with the switch have slots for: ranks wait to send. Of 1 MiB
+        # collnet's ranks have sent all, and wait for channel 1, which sends on what channel 0 reduces.
+        for algorithm, size, sends_on in (("collnet", "4 MiB", False), ("nvls", "1 MiB", False), ("collnet", "1 MiB", True)):
+            path, told = self.write(self.crossed(algorithm, size)), set()
             for ranks in (None, 2):
                 done = weft("run", path, "-o", "out.h5", "--quiet", ranks=ranks, folder=self.folder, seconds=100)
                 self.assertEqual(done.code, EXIT_INPUT, done)
                 told.add(done.err[done.err.index("This is a deadlock"):])
             self.assertEqual(len(told), 1, told)
-            cycle = told.pop().splitlines()[1:5]
+            cycle = told.pop().splitlines()[1:]
             # Each switch has one rank's share of its collective already and waits for that of the other one.
-            names = ["the aggregator in collective number 0, channel 0", "rank 1",
-                     "the aggregator in collective number 1, channel 0", "rank 0"]  # fmt: skip
-            waits = [f"{a} waits for {b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
+            switch = [[(f"the aggregator in collective number {call}, channel {channel}", f"all_reduce number {call}")
+                       for channel in ([1, 0] if sends_on else [0])] for call in (0, 1)]  # fmt: skip
+            names = [switch[0][-1], ("rank 1", "sumb"), *switch[1], ("rank 0", "suma"), *switch[0][:-1]]
+            waits = [f"{a} waits for {b}" for (a, _), (b, _) in zip(names, names[1:] + names[:1], strict=True)]
             self.assertEqual([line.split(": ")[0].strip() for line in cycle], waits)
-            for line, name in zip(cycle, ("all_reduce number 0", "sumb", "all_reduce number 1", "suma"), strict=True):
+            for line, (_, name) in zip(cycle, names, strict=True):
                 self.assertIn(name, line)
                 self.assertRegex(line, r"channel \d, lane \d, step \d+ \(.* (from|to) .*\) waits")
 
     def test_one_after_the_other_ends(self):
-        workload = self.crossed("collnet")
+        workload = self.crossed("collnet", "4 MiB")
         workload["workload"]["operations"] = [
             {key: value for key, value in operation.items() if key != "after"}
             for operation in workload["workload"]["operations"] if "collective" in operation

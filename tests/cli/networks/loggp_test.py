@@ -184,7 +184,7 @@ class LogGp(ProgramTest):
         self.assertEqual(summary["simulated_time_ps"] / NS, end + L)  # the last credit
 
     def test_complaints(self):
-        for network, part in (({"fidelity": "ideal", "loggp": {}}, "expected fidelity: loggp with it"),
+        for network, part in (({"fidelity": "ideal", "loggp": {"L": "1 us"}}, "expected fidelity: loggp with it"),
                               ({"fidelity": "loggp", "loggp": {"l": "1 ns"}}, "unknown key 'l'"),
                               ({"fidelity": "loggp", "loss": {"rate": 0.1}}, "found with fidelity: loggp, which has no faults")):
             experiment = {**self.experiment(CASES["eager"][0]), "network": network}

@@ -57,13 +57,21 @@ class SearchTest(ProgramTest):
         more = ("background: [{kind: tcp, from: 0, to: 5, size: 100 kB, min_rto: 1 ms}]\n"
                 "network: {loss: [{link: all, probability: 1e-4}], reconvergence: 1 us,\n"
                 "  failures: [{at: 5 us, until: 30 us, switch: switch0}]}\n")
-        self.write(BASE.replace("none}", "none, queue_depths: true, pcap: ['host0:0']}") + more, "base_faulty.yaml")
+        self.write(BASE.replace("none}", "none, queue_depths: true, rates: {interval: 1 us}, "
+                                              "pcap: ['host0:0']}") + more, "base_faulty.yaml")
         found = self.sweep("experiment: base_faulty.yaml\n" + grid, name="faulty")
         self.assertEqual((found["done"], found["ranked"]), (2, 1))
         plain, faulty = self.cases("plain"), self.cases("faulty")
         self.assertEqual(plain["ideal_objective"], faulty["ideal_objective"])
         self.assertTrue(all(before < after for before, after in zip(plain["objective"], faulty["objective"])
                             if before == before))
+
+    def test_parameters_of_another_model(self):
+        """With `fidelity: loggp` that model decides among the best of the ideal network, which has no L."""
+        self.write(BASE + "network: {fidelity: loggp, loggp: {L: 1 us}}\n", "base_loggp.yaml")
+        found = self.sweep("experiment: base_loggp.yaml\ngrid: {workload.algorithm: [ring, direct]}\n"
+                           "search: {objective: time, simulate: 1}\n")
+        self.assertEqual((found["done"], found["ranked"]), (1, 1))
 
     def test_it_finds_the_best_of_all(self):
         self.sweep(GRID, name="all")
