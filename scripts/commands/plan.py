@@ -61,6 +61,8 @@ def make(options, run):
     from importing import trace_experiments
     from studies import plan, records
 
+    if run and not trace_experiments.may_be_trace(options.experiment):
+        plan.require_same_experiment(run, options.check, options.experiment, options.set)
     if options.plan:
         return plan.load_plan(options.plan)
     processes = options.processes if run is None else sorted({*options.processes, run["processes"]})

@@ -11,6 +11,7 @@ import h5py
 from support import nodes
 from support.errors import StudyError
 from support.quantities import parse_quantity, readable
+from weft_commands.compare_inputs import ABSENT, differing, flattened
 
 from .calibration import Calibration, Counted
 from .identity import Program, environment, printed_object
@@ -163,7 +164,9 @@ def read_run(path):
             if not file.attrs["complete"]:
                 raise StudyError(f"'{path}' is of a run that was interrupted or cut short; expected a complete one")
             table = file["manifest/parallel"]
-            return {"processes": len(table["process"]), "packet-hops": int(table["packet_hops"][:].sum()),
+            texts = (file.get("manifest/run/effective_experiment"), file.get("manifest/experiment_text"))
+            text = next((one.asstr()[()] for one in texts if one is not None), "")
+            return {"experiment": text, "processes": len(table["process"]), "packet-hops": int(table["packet_hops"][:].sum()),
                     "messages": int(sum(file["ranks/messages"][:])) if "ranks/messages" in file else 0,
                     "memory": int(table["peak_memory"][:].max()),
                     "wall_seconds": float(table.attrs["wall_seconds"] + table.attrs["build_seconds"]),
@@ -171,6 +174,16 @@ def read_run(path):
     except OSError as error:
         reason = error.strerror if not os.path.exists(path) else "it is not a readable HDF5 file"
         raise StudyError(f"cannot read '{path}': {reason or 'no such file'}") from None
+
+
+def require_same_experiment(run, path, experiment, settings):
+    """An error if the results file `path` is of another experiment than that file after its settings."""
+    planned = with_settings(base_of(experiment), settings)
+    ran = nodes.parse(run["experiment"], path).data()
+    for one in differing(flattened(nodes.plain(planned)), flattened(nodes.plain(ran))):
+        here, there = (flattened(data).get(one["key"], ABSENT) for data in (planned, ran))
+        raise StudyError(f"'{path}' is of another experiment than '{experiment}': {one['key']} is {there} in it, and "
+                         f"{here} here; expected a run of this experiment with the same --set")
 
 
 def check(plan, run):

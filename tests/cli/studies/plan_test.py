@@ -219,6 +219,7 @@ class Wrong(PlanTest):
             ([good, "--check", "none.h5"], ["none.h5"]),
             ([good, "--check", "good.yaml"], ["good.yaml", "HDF5"]),
             ([good, "--check", "cut.h5"], ["cut.h5", "complete"]),
+            ([good, "--check", "out.h5", "--set", "workload.size=2 MiB"], ["out.h5", "workload.size", "1 MiB", "2 MiB"]),
             ([good, "--check", "out.h5", "--plan", "no.json"], ["no.json", "no plan"]),
             ([good, "--check", "out.h5", "--plan", "bad.yaml"], ["bad.yaml", "no plan"]),
             ([good, "--check", "out.h5", "--plan", "no.json", "-o", "new.json"], ["-o", "--plan reads one"]),
