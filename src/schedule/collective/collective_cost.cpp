@@ -2,10 +2,13 @@
 #include "schedule/collective/collective_cost.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <queue>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "support/basics/contract.hpp"
 #include "support/basics/random.hpp"
@@ -25,26 +28,44 @@ struct Lane {
   std::uint64_t mark_depth = 0;  ///< at its last mark
 };
 
-/// Messages that have come over a connection and have not been received, by their depths. There may be a connection for
-/// each two ranks, and most carry few messages.
-class Arrivals {
+/// Numbers in the order in which they came, of many queues whose entries lie together.
+class DepthQueues {
  public:
-  bool empty() const { return first_ == depths_.size(); }
-  std::uint64_t front() const { return depths_[first_]; }
-  void push_back(std::uint64_t depth) { depths_.push_back(depth); }
-  void pop_front() {
-    if (++first_ < depths_.size()) return;
-    depths_.clear();
-    first_ = 0;
+  struct Queue {
+    std::uint32_t first = none;
+    std::uint32_t last = none;
+    bool empty() const { return first == none; }
+  };
+  std::uint64_t front(const Queue& queue) const { return entries_[queue.first].depth; }
+  void push(Queue& queue, std::uint64_t depth) {
+    std::uint32_t place = free_;
+    if (place == none) {
+      place = static_cast<std::uint32_t>(entries_.size());
+      entries_.emplace_back();
+    } else {
+      free_ = entries_[place].next;
+    }
+    entries_[place] = {depth, none};
+    (queue.empty() ? queue.first : entries_[queue.last].next) = place;
+    queue.last = place;
+  }
+  void pop(Queue& queue) {
+    const std::uint32_t place = std::exchange(queue.first, entries_[queue.first].next);
+    entries_[place].next = std::exchange(free_, place);
   }
 
  private:
-  std::vector<std::uint64_t> depths_;
-  std::size_t first_ = 0;
+  static constexpr std::uint32_t none = 0xffffffffU;
+  struct Entry {
+    std::uint64_t depth = 0;
+    std::uint32_t next = none;
+  };
+  std::vector<Entry> entries_;
+  std::uint32_t free_ = none;
 };
 
 struct Connection {
-  Arrivals arrived;
+  DepthQueues::Queue arrived;  ///< depths of messages that have not been received
   std::uint32_t in_flight = 0;
 };
 
@@ -60,9 +81,81 @@ struct Event {
   std::uint32_t lane = 0;
   ModelMessage message;
   std::uint64_t depth = 0;
-  friend bool operator<(const Event& a, const Event& b) {  // the earliest first
-    return std::tie(b.at, b.number) < std::tie(a.at, a.number);
+};
+
+/// Connections by sender, receiver and channel: in a table if it is small.
+class Connections {
+ public:
+  Connections(std::uint32_t members, std::uint32_t channels) : members_(members), channels_(channels) {
+    constexpr std::uint64_t most = 1U << 22;
+    const std::uint64_t count = std::uint64_t{members} * members * channels;
+    if (count <= most) table_.resize(count);
   }
+  Connection& at(std::uint32_t from, std::uint32_t to, std::uint32_t channel) {
+    // Those of a receiver lie together: it looks at all of them.
+    const std::uint64_t key = (std::uint64_t{to} * members_ + from) * channels_ + channel;
+    return table_.empty() ? map_[key] : table_[key];
+  }
+
+ private:
+  std::uint32_t members_;
+  std::uint32_t channels_;
+  std::vector<Connection> table_;
+  std::unordered_map<std::uint64_t, Connection, MixedHash> map_;
+};
+
+/// Events in the order of their times and numbers. Those of one source are added in this order, and of each source only
+/// the first is compared with others: hundreds of thousands of messages may wait for one NIC.
+class EventOrder {
+ public:
+  explicit EventOrder(std::uint32_t sources) : sources_(sources) {}
+  bool empty() const { return first_.empty(); }
+  Time next() const { return first_.top().at; }
+  /// Without an order among the others.
+  void add(const Event& event) {
+    std::uint32_t place = static_cast<std::uint32_t>(alone_.size());
+    if (free_.empty()) {
+      alone_.push_back(event);
+    } else {
+      place = free_.back();
+      free_.pop_back();
+      alone_[place] = event;
+    }
+    first_.push({event.at, event.number, sources_.size() + place});
+  }
+  void add(std::uint32_t source, const Event& event) {
+    std::deque<Event>& waiting = sources_[source];
+    waiting.push_back(event);
+    if (waiting.size() == 1) first_.push({event.at, event.number, source});
+  }
+  Event pop() {
+    const std::uint64_t source = first_.top().source;
+    first_.pop();
+    if (source >= sources_.size()) {
+      const auto place = static_cast<std::uint32_t>(source - sources_.size());
+      free_.push_back(place);
+      return alone_[place];
+    }
+    std::deque<Event>& waiting = sources_[source];
+    const Event event = waiting.front();
+    waiting.pop_front();
+    if (!waiting.empty()) first_.push({waiting.front().at, waiting.front().number, source});
+    return event;
+  }
+
+ private:
+  struct First {
+    Time at;
+    std::uint64_t number;
+    std::uint64_t source;
+    friend bool operator<(const First& a, const First& b) {  // the earliest first
+      return std::tie(b.at, b.number) < std::tie(a.at, a.number);
+    }
+  };
+  std::priority_queue<First> first_;
+  std::vector<std::deque<Event>> sources_;
+  std::vector<Event> alone_;
+  std::vector<std::uint32_t> free_;
 };
 
 class Model {
@@ -79,7 +172,9 @@ class Model {
         lanes_(algorithm.lanes(call)),
         credits_(algorithm.credits(call)),
         send_free_(members_),
-        receive_free_(members_) {
+        receive_free_(members_),
+        connections_(members_, channels_),
+        events_(2 * members_) {
     all_.resize(std::size_t{members_} * lanes_);
     cost_.sent.resize(ranks_);
     for (std::uint32_t rank = 0; rank < members_; ++rank) {
@@ -91,9 +186,8 @@ class Model {
 
   CollectiveCost run(Time limit) {
     while (!events_.empty()) {
-      const Event event = events_.top();
-      if (event.at > limit) break;
-      events_.pop();
+      if (events_.next() > limit) break;
+      const Event event = events_.pop();
       now_ = event.at;
       handle(event);
     }
@@ -104,11 +198,16 @@ class Model {
  private:
   Lane& lane(std::uint32_t rank, std::uint32_t number) { return all_[std::size_t{rank} * lanes_ + number]; }
   Connection& connection(std::uint32_t from, std::uint32_t to, std::uint32_t channel) {
-    return connections_[(std::uint64_t{from} * members_ + to) * channels_ + channel];
+    return connections_.at(from, to, channel);
   }
   void add(Event event) {
     event.number = number_++;
-    events_.push(event);
+    events_.add(event);
+  }
+  /// After those before it from the same source: what a rank sends (the source is its number), or receives.
+  void add_in_order(std::uint32_t source, Event event) {
+    event.number = number_++;
+    events_.add(source, event);
   }
 
   void handle(const Event& event) {
@@ -124,14 +223,15 @@ class Model {
         Event tail = event;
         tail.kind = Event::Kind::tail;
         tail.at = std::max(now_, receive_free_[message.receiver]) + wire_time(message.bytes);
-        if (message.receiver < ranks_) receive_free_[message.receiver] = tail.at;
-        return add(tail);
+        if (message.receiver >= ranks_) return add(tail);  // any number at a time
+        receive_free_[message.receiver] = tail.at;
+        return add_in_order(members_ + message.receiver, tail);
       }
       case Event::Kind::tail: {
         ModelMessage ended = message;
         ended.end = now_;
         if (on_message_) on_message_(ended);
-        connection(message.sender, message.receiver, message.channel).arrived.push_back(event.depth);
+        depths_.push(connection(message.sender, message.receiver, message.channel).arrived, event.depth);
         return wake(message.receiver);
       }
     }
@@ -198,8 +298,8 @@ class Model {
     const std::uint32_t channel = number % channels_;
     for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
       Connection& from = connection(step.receive_from(i), rank, channel);
-      one.depth = std::max(one.depth, from.arrived.front());
-      from.arrived.pop_front();
+      one.depth = std::max(one.depth, depths_.front(from.arrived));
+      depths_.pop(from.arrived);
       --from.in_flight;
       add({now_, 0, Event::Kind::wake, step.receive_from(i), 0, {}, 0});
     }
@@ -213,13 +313,8 @@ class Model {
       }
       cost_.rounds = std::max(cost_.rounds, one.depth + 1);
       ++cost_.messages;
-      add({start + latency_,
-           0,
-           Event::Kind::head,
-           rank,
-           0,
-           {rank, peer, channel, slice, start, Time()},
-           one.depth + 1});
+      const ModelMessage message{rank, peer, channel, slice, start, Time()};
+      add_in_order(rank, {start + latency_, 0, Event::Kind::head, rank, 0, message, one.depth + 1});
     }
     one.done += slice;
     if (one.done < step.bytes) return;
@@ -241,8 +336,9 @@ class Model {
   std::vector<Time> send_free_;
   std::vector<Time> receive_free_;
   std::vector<Lane> all_;
-  std::unordered_map<std::uint64_t, Connection, MixedHash> connections_;  ///< by sender, receiver and channel
-  std::priority_queue<Event> events_;
+  Connections connections_;
+  DepthQueues depths_;
+  EventOrder events_;
   std::uint64_t number_ = 0;
   Time now_;
   CollectiveCost cost_;
