@@ -99,6 +99,8 @@ class Job:
         peer = call.peer
         if peer is None and call.peer_position is not None and 0 <= call.peer_position < len(ranks):
             peer = ranks[call.peer_position]
+        elif peer is None and call.peer_position is None and len(ranks) == 2:
+            peer = next(rank for rank in ranks if rank != self.groups.rank)
         if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
             raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is "
                                  f"{'not said' if peer is None else f'rank {peer}'}; expected another rank")

@@ -225,7 +225,7 @@ class Kineto:
             found.root = ranks.index(found.root) if found.root in ranks else 0
         if kind in ("send", "recv"):
             found.peer = self.number(arguments, "Dst Rank" if kind == "send" else "Src Rank", line)
-            if of_kernel and found.peer is None:
+            if found.peer is None and (of_kernel or "Rank" not in arguments):
                 found.peer_position = None
         return found
 

@@ -233,6 +233,30 @@ class Pytorch(ImportTest):
                          (2, 2, 2 * 8192))
         self.run_imported()
 
+    def test_the_other_end_of_a_message_that_is_not_said(self):
+        """Traces without ranks of messages: in a group of two it is the other member, and in a larger one an error."""
+        def sends(size):
+            for rank in range(2):
+                trace = Trace(rank, size)
+                trace.external += 1
+                parameters = trace.parameters("recv" if rank else "send", 2048)
+                del parameters["Rank"]
+                trace.add("cpu_op", "record_param_comms", 50, 1, 1, 1000,
+                          **{"External id": trace.external, **parameters})
+                trace.kernel(100, 20, 60, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", NCCL)
+                self.traces(trace)
+            for rank in range(2, size):
+                trace = Trace(rank, size)
+                trace.kernel(100, 20, 60, "gemm")
+                self.traces(trace)
+        sends(2)
+        read = self.imported("traces")
+        self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]),
+                         (1, 1, 8192))
+        self.run_imported()
+        sends(3)
+        self.refused("traces", says=[r"rank0.json:\d+: 'ncclDevKernel_SendRecv.*': a send whose other end is not said"])
+
     def test_collectives_in_one_kernel(self):
         """A coalescing manager: record_param_comms of each, and one of "coalesced" that launches their kernel."""
         for rank in range(2):
