@@ -4,12 +4,15 @@
 import json
 import math
 
+from support.nodes import at_path
 from support.quantities import readable
 
 from .runs import name_of
 from .search import told
 
 MAX_LINES = 40
+SIMPLER = {"ideal": "messages without contention inside the network, so that oversubscription costs nothing",
+           "loggp": "processors, NICs and messages, no links; the topology makes no difference"}
 
 
 def aligned(lines):
@@ -61,6 +64,14 @@ def unlike(sweep, numbers):
     return list(seen.values())
 
 
+def fidelities(sweep, rows):
+    """A line for each fidelity simpler than packets that done cases have."""
+    found = [str(at_path(sweep.identity.resolved(sweep.study.cases[i]), "network.fidelity"))
+             for i, row in enumerate(rows) if row["status"] == "done"]
+    return "".join(f"  fidelity {name} in {found.count(name)} of {len(found)} cases: {meaning}\n"
+                   for name, meaning in SIMPLER.items() if name in found)
+
+
 def as_table(sweep, rows):
     study = sweep.study
     number = counts(sweep, rows)
@@ -97,7 +108,7 @@ def as_table(sweep, rows):
     for i, row in enumerate(rows):
         if row["status"] == "failed":
             text += f"  case {i} failed: {row['error']}\n"
-    return text + f"  results  {sweep.output}"
+    return text + fidelities(sweep, rows) + f"  results  {sweep.output}"
 
 
 def as_json(sweep, rows):

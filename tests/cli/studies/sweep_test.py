@@ -311,6 +311,16 @@ class Tables(SweepTest):
         self.assertEqual((len(told), done.out), (3, ""), done)
         self.assertIn("weft sweep: case 3 (workload.algorithm rong, workload.size 64 KiB) failed: ", done.err)
 
+    def test_fidelities_without_packets_are_told(self):
+        """On the ideal network a study of oversubscription has equal rows, and the table says why."""
+        path = self.write("experiment: base.yaml\ngrid: {network.fidelity: [packet, ideal]}\n", "study.yaml")
+        done = weft("sweep", path, folder=self.folder, seconds=SECONDS)
+        self.assertEqual(done.code, 0, done)
+        self.assertRegex(done.out, r"\n  fidelity ideal in 1 of 2 cases: .*oversubscription costs nothing\n  results ")
+        self.write("experiment: base.yaml\ngrid: {workload.size: [1 KiB, 2 KiB]}\n", "study.yaml")
+        done = weft("sweep", path, folder=self.folder, seconds=SECONDS)
+        self.assertNotIn("fidelity", done.out)
+
     def test_a_path_for_which_every_case_is_refused_is_a_wrong_study(self):
         hint = "did you mean 'algorithm'?"
         for text, line in ((STUDY.replace("workload.algorithm", "workload.algoritm"), 3),
