@@ -102,8 +102,11 @@ class Job:
         elif peer is None and call.peer_position is None and len(ranks) == 2:
             peer = next(rank for rank in ranks if rank != self.groups.rank)
         if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
-            raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is "
-                                 f"{'not said' if peer is None else f'rank {peer}'}; expected another rank")
+            end = f"rank {peer}"
+            if peer is None:
+                end = ("not said" if call.peer_position is None else
+                       f"member {call.peer_position} of a process group in which {len(ranks)} ranks were traced")
+            raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is {end}; expected another rank")
         self.check_size(timeline, name, call, place)
         self.count(call.kind, ranks, call.size, peer, place)
         return out.message(name, after, call.kind == "send", call.size, peer, self.tag(ranks, MESSAGE_TAG), stream)

@@ -82,6 +82,14 @@ class Nsys(ImportTest):
         self.assertEqual(read["operations"]["all_reduce"], 8)
         self.run_imported()
 
+    def test_a_message_to_a_gpu_that_was_not_traced(self):
+        report = Report()
+        for process in range(2):
+            report.range(process, "ncclSend", 20, 1, MESSAGE, WORLD, 4096, 2)
+            report.kernel(process, 120, 10, 25, kernel_of("SendRecv"), 20)
+        self.refused(self.write_report(report), says=[
+            "a send whose other end is member 2 of a process group in which 2 ranks were traced; expected another rank"])
+
     def test_the_host_waits(self):
         report = Report()
         report.kernel(0, 100, 30, 90, "first")
