@@ -317,9 +317,10 @@ class Tables(SweepTest):
         done = weft("sweep", path, folder=self.folder, seconds=SECONDS)
         self.assertEqual(done.code, 0, done)
         self.assertRegex(done.out, r"\n  fidelity ideal in 1 of 2 cases: .*oversubscription costs nothing\n  results ")
-        self.write("experiment: base.yaml\ngrid: {workload.size: [1 KiB, 2 KiB]}\n", "study.yaml")
+        self.write("experiment: base.yaml\ngrid: {workload.size: [1 KiB, 2 KiB]}\noutputs: [busbw]\n", "study.yaml")
         done = weft("sweep", path, folder=self.folder, seconds=SECONDS)
         self.assertNotIn("fidelity", done.out)
+        self.assertEqual(len(re.findall(r" \d\S* GB/s\n", done.out)), 2, done.out)
 
     def test_a_path_for_which_every_case_is_refused_is_a_wrong_study(self):
         hint = "did you mean 'algorithm'?"
