@@ -6,19 +6,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/shapes/server_shape.hpp"
 #include "support/basics/error.hpp"
 
 namespace weft {
 namespace {
 
-// For each class: true if all of its links are inside servers.
+// For each class: true if all of its links are inside servers, also where switches have units for reductions.
 std::vector<bool> classes_inside_servers(const Topology& topology) {
-  const auto* servers = shape_of<ServerShape>(topology);
-  std::vector<bool> inside(topology.link_classes.size(), servers != nullptr);
-  for (std::uint32_t l = 0; servers != nullptr && l < topology.graph.link_count(); ++l)
-    for (const NodeId end : topology.graph.link(LinkId(l)).ends)
-      if (end.value() >= servers->first_switch()) inside[topology.link_class[l]] = false;
+  const ClusterGraph& graph = topology.graph;
+  std::vector<bool> inside(topology.link_classes.size(), true);
+  std::vector<bool> in_server(topology.link_classes.size(), false);
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const std::uint8_t link_class = topology.link_class[l];
+    for (const NodeId end : graph.link(LinkId(l)).ends) {
+      if (graph.node(end).in_server)
+        in_server[link_class] = true;
+      else if (!graph.is_host(end))
+        inside[link_class] = false;
+    }
+  }
+  for (std::size_t c = 0; c < inside.size(); ++c) inside[c] = inside[c] && in_server[c];
   return inside;
 }
 

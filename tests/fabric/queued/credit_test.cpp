@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "fabric/parameters/link_flow_control.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::credit_test {
@@ -97,6 +98,21 @@ TEST(credit, in_one_queue_acks_have_credits_too) {
   machine.run();
   machine.expect_quiet();
   EXPECT_EQ(machine.fabric->results().congestion().repeated, 0U);
+}
+
+// NVLink and PCIe have no pause frames (docs/reference/network.md), with and without units for reductions.
+TEST(credit, links_inside_servers_have_credits_beside_pfc) {
+  const std::string server =
+      "{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 1 us, server: {gpus: 2, inside: nvswitch, nics: 1, "
+      "nvlink_rate: 400 Gb/s, nvlink_delay: 100 ns, pcie_rate: 500 Gb/s, pcie_delay: 200 ns}";
+  for (const std::string units : {"}", ", switch_reduction: {at: [nvswitch]}}"}) {
+    const LeanMachine machine(server + units, network_of("{flow_control: pfc, buffer: {size: 1 MiB}}"));
+    const Topology& topology = machine.topology;
+    const auto kinds = flow_control_of_classes(machine.parameters.fabric, topology);
+    for (std::size_t c = 0; c < kinds.size(); ++c)
+      EXPECT_EQ(kinds[c], topology.link_classes[c] == "nic" ? FlowControl::pfc : FlowControl::credit)
+          << topology.link_classes[c] << units;
+  }
 }
 
 }  // namespace
