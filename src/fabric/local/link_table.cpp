@@ -78,26 +78,49 @@ void LinkTable::set_port_times(OutputPort& port, Bandwidth rate) const {
   port.control_packet = serialization_time(parameters_.control_wire(framing), rate);
 }
 
-std::uint32_t LinkTable::profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair) {
+template <class Visit>
+void LinkTable::follow(NodeId source, NodeId destination, std::uint32_t queue_pair, const Visit& visit) const {
   const ClusterGraph& graph = topology_.graph;
   const RouteRequest request{source, destination, queue_pair};
-  std::vector<PathLink> path;
-  NodeId at = source;
-  while (at != destination) {
+  std::uint32_t hops = 0;
+  for (NodeId at = source; at != destination;) {
     std::uint16_t out = 0;
     routing_.route(at, {&request, 1}, &out);
     const PortEnd& end = graph.ports(at)[out];
-    const LinkTimes link = times(directed(end.link, end.direction));
-    const LinkFraming& framing = graph.link(end.link).framing;
-    path.push_back({link.rate, link.delay + latency_of(end.peer), head_time(end.peer, link.rate), framing.payload,
-                    framing.overhead + (parameters_.acks ? 0U : framing.answer)});
+    visit(end);
     at = end.peer;
-    WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source.value(), destination.value());
+    WEFT_EXPECT(++hops <= graph.node_count(), "routing from {} to {} loops", source.value(), destination.value());
   }
+}
+
+std::uint32_t LinkTable::profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair) {
+  std::vector<PathLink> path;
+  follow(source, destination, queue_pair, [&](const PortEnd& end) {
+    const LinkTimes link = times(directed(end.link, end.direction));
+    const LinkFraming& framing = topology_.graph.link(end.link).framing;
+    path.push_back({link.rate, link.delay + latency_of(end.peer), head_time(end.peer, link.rate), framing.payload,
+                    framing.overhead + (parameters_.acks ? 0U : framing.answer), is_end(end.peer)});
+  });
   const auto found = std::find(profiles_.begin(), profiles_.end(), path);
   if (found != profiles_.end()) return static_cast<std::uint32_t>(found - profiles_.begin());
   profiles_.push_back(std::move(path));
   return static_cast<std::uint32_t>(profiles_.size() - 1);
+}
+
+std::uint32_t LinkTable::way_in(NodeId source, NodeId destination, std::uint32_t queue_pair) const {
+  std::uint32_t slowest = 0;
+  bool outside = true;  // the network is where the next link begins
+  follow(source, destination, queue_pair, [&](const PortEnd& end) {
+    const std::uint32_t link = directed(end.link, end.direction);
+    if (outside || times(link).rate < times(slowest).rate) slowest = link;
+    outside = !is_end(end.peer);
+  });
+  return slowest;
+}
+
+Time LinkTable::full_packet_time(std::uint32_t directed_link) const {
+  const LinkFraming& framing = topology_.graph.link(LinkId(directed_link / 2)).framing;
+  return serialization_time(parameters_.data_wire(framing, parameters_.mtu), times(directed_link).rate);
 }
 
 void LinkTable::change(std::uint32_t directed_link, const LinkTimes& times) {

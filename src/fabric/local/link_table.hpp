@@ -38,6 +38,12 @@ class LinkTable {
   /// Number of the path of a queue pair among those that differ.
   std::uint32_t profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair);
   const std::vector<PathLink>& profile(std::uint32_t number) const { return profiles_[number]; }
+  /// The directed link by which the packets of a queue pair come to their destination. In a server it is the slowest
+  /// one on the way from the network to the host, which is that of the NIC's port, or on the way from another host
+  /// inside.
+  std::uint32_t way_in(NodeId source, NodeId destination, std::uint32_t queue_pair) const;
+  /// Time of a full packet on a directed link.
+  Time full_packet_time(std::uint32_t directed_link) const;
 
   // Changes, before the run -------------------------------------------------------------------------------------------
   /// The other processes do not know of it until settle().
@@ -49,6 +55,12 @@ class LinkTable {
   bool closed() const { return closed_; }
 
  private:
+  /// A host, or a node in a server.
+  bool is_end(NodeId node) const { return topology_.graph.is_host(node) || topology_.graph.node(node).in_server; }
+  /// Calls visit(PortEnd) for each hop of a queue pair.
+  template <class Visit>
+  void follow(NodeId source, NodeId destination, std::uint32_t queue_pair, const Visit& visit) const;
+
   const Topology& topology_;
   const NetworkParameters& parameters_;
   const RoutingAlgorithm& routing_;

@@ -67,11 +67,13 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (!map) continue;
     if (name != kind) throw map->error("found with recovery: " + kind);
     if (const auto value = map->find("timeout")) {
+      result.timeout_place = value->where();
       rules.timeout = rules.timeout_low = value->wait();
       rules.timed_for = Time::max();
       if (rules.timeout <= Time()) throw value->error("found 0; expected a time above 0");
     }
     if (const auto value = map->find("timeout_low")) {
+      result.timeout_place = value->where();
       rules.timeout_low = value->time();
       rules.timed_for = Time::max();
       if (rules.timeout_low <= Time() || rules.timeout_low > rules.timeout)

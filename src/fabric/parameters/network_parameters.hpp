@@ -50,6 +50,7 @@ struct NetworkParameters {
   SwitchParameters fabric;
   RecoveryRules recovery;
   bool recovery_given = false;
+  std::optional<SourceLine> timeout_place;  ///< if a timeout was given
   bool window_given = false;
   std::string congestion_control_name = "none";
   SourceLine congestion_control_place;

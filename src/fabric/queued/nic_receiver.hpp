@@ -6,6 +6,7 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
+#include "fabric/queued/rdma_host.hpp"
 #include "transport/messages/packet.hpp"
 #include "transport/recovery/reliable_receiver.hpp"
 
@@ -28,6 +29,8 @@ class NicReceiver {
                       const ReliableReceiver::Answer& answer);
   void receive_data(const LocalNode& node, PortId port_index, const Packet& packet);
   void note_data(const LocalNode& node, PortId port_index, const Packet& packet);
+  ReceiverControl& pulls_of(const LocalNode& node, PortId port_index, const Packet& packet);
+  static ReceiverControl& next_to_pull(const NicPort& nic);
   void watch_pulls(const LocalNode& node, PortId port_index, Time now);
   static constexpr Time never = Time::max();
 

@@ -51,16 +51,22 @@ struct Connection {
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 
+/// The requests for packets that come to a host by one link: pulls leave at the rate at which packets fill it.
+struct PullQueue {
+  std::uint32_t way_in = 0;  ///< LinkTable::way_in()
+  std::unique_ptr<ReceiverControl> receiver;
+};
+
 /// The packets that a port of a host has to send.
 struct NicPort {
   std::vector<Packet> urgent;  ///< ACKs, NACKs, CNPs and credits, in order
   std::size_t urgent_head = 0;
   std::vector<std::uint32_t> ready;  ///< ring of connections that may send
   std::size_t ready_head = 0;
-  std::vector<std::uint32_t> held;            ///< connections whose lane is stopped
-  bool frames_turn = false;                   ///< of the class of data, after the last packet: frames or connections
-  std::unique_ptr<ReceiverControl> receiver;  ///< null unless receivers pull
-  Time pull_at = Time::max();                 ///< when an event sends the next pull
+  std::vector<std::uint32_t> held;  ///< connections whose lane is stopped
+  bool frames_turn = false;         ///< of the class of data, after the last packet: frames or connections
+  std::vector<PullQueue> pulls;     ///< empty unless receivers pull
+  Time pull_at = Time::max();       ///< when an event sends the next pull
 
   bool has_urgent() const { return urgent_head < urgent.size(); }
   bool has_ready() const { return ready_head < ready.size(); }
@@ -71,6 +77,7 @@ struct ReceivingConnection {
   bool used = false;
   std::uint32_t credits = no_slot;  ///< position in RdmaHost::credits, once one was given
   std::uint32_t pulled = 0;         ///< packets in all, modulo 2^32
+  std::uint32_t way_in = no_slot;   ///< of PullQueue, once a packet has come
   ReliableReceiver receiver;
 };
 

@@ -66,7 +66,8 @@ class RdmaNic {
             std::uint64_t next_psn, Time now, bool timeout);
   void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now);
   void limit_window(Connection& connection) const;
-  FlowPath flow_path(PortId port, const std::vector<PathLink>& path) const;
+  void check(const FlowPath& flow) const;
+  FlowPath flow_path(const std::vector<PathLink>& path) const;
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

@@ -101,19 +101,37 @@ Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId 
 
 // The receiver's part of congestion control gets the packet, and may request others.
 void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Packet& packet) {
-  NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
-  if (!nic.receiver)
-    nic.receiver = net_.parameters.congestion_control->make_receiver(net_.outputs[port_index].full_packet);
-  nic.receiver->on_data({packet.time, packet.source(), packet.queue_pair, (packet.flags & packet_trimmed) != 0,
-                         (packet.flags & packet_more) != 0});
+  pulls_of(node, port_index, packet)
+      .on_data({packet.time, packet.source(), packet.queue_pair, (packet.flags & packet_trimmed) != 0,
+                (packet.flags & packet_more) != 0});
   watch_pulls(node, port_index, packet.time);
+}
+
+// In a server packets come by each port of the NIC and over the links inside, none of which has the rate of the host's
+// own link.
+ReceiverControl& NicReceiver::pulls_of(const LocalNode& node, PortId port_index, const Packet& packet) {
+  RdmaHost& host = q_.state.hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
+  std::uint32_t& way_in = host.receivers.find(packet.source(), packet.queue_pair).way_in;
+  if (way_in == no_slot) way_in = net_.links.way_in(packet.source(), node.id, packet.queue_pair);
+  for (const PullQueue& pulls : nic.pulls)
+    if (pulls.way_in == way_in) return *pulls.receiver;
+  nic.pulls.push_back({way_in, net_.parameters.congestion_control->make_receiver(net_.links.full_packet_time(way_in))});
+  return *nic.pulls.back().receiver;
+}
+
+ReceiverControl& NicReceiver::next_to_pull(const NicPort& nic) {
+  return *std::min_element(nic.pulls.begin(), nic.pulls.end(), [](const PullQueue& a, const PullQueue& b) {
+            return a.receiver->next_pull() < b.receiver->next_pull();
+          })->receiver;
 }
 
 // Makes sure that the next pull is sent.
 void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
-  if (nic.receiver->next_pull() == Time::max()) return;
-  const Time next = std::max(now, nic.receiver->next_pull());
+  const Time earliest = next_to_pull(nic).next_pull();
+  if (earliest == Time::max()) return;
+  const Time next = std::max(now, earliest);
   if (next >= nic.pull_at) return;
   nic.pull_at = next;
   q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, {}, 0});
@@ -125,7 +143,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   NicPort& nic = host.ports[event.port - node.first_port];
   if (nic.pull_at != event.time) return false;
   nic.pull_at = never;
-  const Pull pull = nic.receiver->take_pull(event.time);
+  const Pull pull = next_to_pull(nic).take_pull(event.time);
   Packet packet;
   packet.set_ends(node.id, pull.source);
   packet.queue_pair = pull.queue_pair;

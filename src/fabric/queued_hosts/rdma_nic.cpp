@@ -3,9 +3,13 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "fabric/queued/queued_hot.hpp"
 #include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 #include "transport/messages/ideal_time.hpp"
+#include "units/text.hpp"
 
 namespace weft {
 namespace {
@@ -448,7 +452,8 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   Connection& connection = host.connections[queue_pair];
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
-    const FlowPath flow = flow_path(connection.port, path);
+    const FlowPath flow = flow_path(path);
+    check(flow);
     connection.control = net_.parameters.congestion_control->make(flow);
     const std::int64_t longer = (q_.state.rules.longer_by(flow.base_rtt).ps() + 999) / 1000;
     connection.timers_longer_ns = static_cast<std::uint32_t>(std::min<std::int64_t>(longer, UINT32_MAX));
@@ -478,10 +483,28 @@ void RdmaNic::limit_window(Connection& connection) const {
   if (q_.state.window_limits) connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
 }
 
-/// The path as congestion control sees it. The way back of ACKs has the same links.
-FlowPath RdmaNic::flow_path(PortId port, const std::vector<PathLink>& path) const {
+// Parameters that do not suit the path are the user's.
+void RdmaNic::check(const FlowPath& flow) const {
+  net_.parameters.congestion_control->check(flow);
+  const auto& place = net_.parameters.timeout_place;
+  const Time timeout = q_.state.rules.timeout_low;
+  if (place && timeout <= flow.base_rtt)
+    throw InputError(*place,
+                     fmt::format("found a timeout of {}, but an idle path takes {} there and back; expected more "
+                                 "than that, or each packet is sent again",
+                                 to_text(timeout), to_text(flow.base_rtt)));
+}
+
+/// The path as congestion control sees it. The way back of ACKs has the same links. In a server the NIC's port is the
+/// slowest link on the way to the network, or inside the slowest one to the other host: the host's own link is as fast
+/// as all of them together.
+FlowPath RdmaNic::flow_path(const std::vector<PathLink>& path) const {
   FlowPath flow;
-  flow.nic_rate = net_.outputs[port].rate;
+  flow.nic_rate = path.front().rate;
+  for (const PathLink& link : path) {
+    flow.nic_rate = std::min(flow.nic_rate, link.rate);
+    if (!link.to_end) break;
+  }
   flow.mtu = net_.parameters.mtu;
   flow.data_overhead = net_.parameters.data_overhead();
   flow.hops = static_cast<std::uint32_t>(path.size());

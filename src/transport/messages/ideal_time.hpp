@@ -22,6 +22,7 @@ struct PathLink {
   /// Payload of the link's own frames and bytes of each beyond it; 0: packets are as they are.
   std::uint32_t frame_payload = 0;
   std::uint32_t frame_overhead = 0;
+  bool to_end = false;  ///< leads to a host or to a node in a server, and not to a switch of the network
   friend bool operator==(const PathLink&, const PathLink&) = default;
 };
 

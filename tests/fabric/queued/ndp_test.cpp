@@ -74,6 +74,23 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   EXPECT_EQ(free, end_without_pause(packets, totals));
 }
 
+// The GPU's own link and PCIe are five times as fast as the NIC's port, which is the link that pulls have to fill.
+// Pulls at the rate of the GPU's link would have all later packets trimmed.
+TEST(ndp, pulls_fill_the_port_of_a_servers_nic) {
+  constexpr std::int64_t packets = 100, window = 16;
+  LeanMachine machine(
+      "{kind: star, hosts: 9, link_rate: 100 Gb/s, link_delay: 1 us, server: {gpus: 1, inside: none, nics: 1, "
+      "pcie_rate: 500 Gb/s, pcie_delay: 200 ns}}",
+      network(window, 64));
+  for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
+  machine.run();
+  machine.expect_quiet();
+  const CongestionTotals totals = machine.fabric->results().congestion();
+  EXPECT_EQ(totals.timeouts, 0U);
+  EXPECT_LT(totals.trimmed, senders * window);  // of the first windows alone
+  EXPECT_EQ(totals.repeated, totals.trimmed);
+}
+
 // Messages shorter than the first window: what they leave of it does not send trimmed packets again, so that a longer
 // window changes nothing, and each packet is trimmed once at most.
 TEST(ndp, an_unused_first_window_sends_nothing_again) {

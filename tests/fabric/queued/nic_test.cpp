@@ -237,5 +237,34 @@ TEST(nic, a_queue_pair_to_itself_is_refused) {
   EXPECT_THROW(machine.open(1, 1), InternalError);
 }
 
+// TIMELY begins at C, which is that of the NIC's port: a packet of 1000 B each 80 ns. The GPU's own link has five times
+// that rate.
+TEST(nic, congestion_control_in_a_server_begins_at_the_rate_of_its_nic) {
+  LeanMachine machine(
+      "{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 1 us, server: {gpus: 1, inside: none, nics: 1, "
+      "pcie_rate: 500 Gb/s, pcie_delay: 200 ns}}",
+      test::network_of("{mtu: 918 B, congestion_control: timely}"));
+  const auto tap = machine.tap(NodeId(0));
+  machine.post({Time(), 0, machine.open(0, 1), 10 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(tap->entries.size(), 10U);
+  for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(tap->entries[static_cast<std::size_t>(i)].start, i * data_time);
+}
+
+// A packet takes 80 ns and 1 us, its ACK 7 ns and 1 us.
+TEST(nic, times_below_the_round_trip_of_an_idle_path_are_refused) {
+  const auto run = [](const std::string& keys) {
+    LeanMachine machine(wire, test::network_of("{mtu: 918 B, " + keys + "}"));
+    machine.post({Time(), 0, machine.open(0, 1), mtu});
+    machine.run();
+  };
+  EXPECT_THROW(run("congestion_control: swift, swift: {base_target: 2 us, hop_target: 0 s}"), InputError);
+  EXPECT_NO_THROW(run("congestion_control: swift, swift: {base_target: 3 us, hop_target: 0 s}"));
+  EXPECT_THROW(run("queues: output, go_back_n: {timeout: 2 us}"), InputError);
+  EXPECT_THROW(run("queues: output, go_back_n: {timeout: 1 ms, timeout_low: 2 us}"), InputError);
+  EXPECT_NO_THROW(run("queues: output, go_back_n: {timeout: 3 us}"));
+}
+
 }  // namespace
 }  // namespace weft::nic_test
