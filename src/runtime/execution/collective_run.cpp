@@ -152,6 +152,7 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
     return true;
   }
   if (!can_move(number, lane)) return false;
+  ++moves_;
   const Time duration = bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane));
   if (duration > Time()) {
     lane.handling = true;

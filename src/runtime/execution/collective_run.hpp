@@ -33,6 +33,8 @@ class CollectiveRun {
   static constexpr std::uint32_t posts_bit = 0x80000000U;
   std::uint32_t channels() const { return channels_; }
   std::uint64_t messages() const { return messages_; }
+  /// Slices that had all they waited for: an event after which there are no more is not what the run waited for.
+  std::uint64_t moves() const { return moves_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
   /// The reason for the time since the last call, or since `begin` (runtime/books/explanation.hpp).
@@ -111,6 +113,7 @@ class CollectiveRun {
   bool marked_ = false;  // a lane has a mark more
   std::vector<Lane> lanes_;
   std::uint64_t messages_ = 0;
+  std::uint64_t moves_ = 0;
   Bytes bytes_;
   Time explained_;
   TimeParts parts_;

@@ -61,11 +61,14 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
   if (running == running_collective_.end()) return;
   const std::uint64_t id = running->second;
   CollectiveRun& run = *live_.at(id).collective;
-  if (book_.explains()) {
+  const std::uint64_t moves = run.moves();
+  const bool finished = channel < run.channels() && run.advance(now, channel);
+  // A slot that became free with others free, or a slice that came too early: no one waited for that.
+  if (book_.explains() && (finished || run.moves() != moves)) {
     book_.explain(now, why);
     run.explain(now, why);
   }
-  if (channel >= run.channels() || !run.advance(now, channel)) return;
+  if (!finished) return;
   complete(now, id);
   make_progress(now);
 }
