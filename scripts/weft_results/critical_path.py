@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The critical path of a packet run: the chain of operations and messages that ends with the run, each of which began
-when the previous one ended. Its steps follow each other without a gap, so that they add up to the time of the run.
+when the previous one ended. Its steps follow each other without a gap, so that they add up to the time of the run, or,
+beside background jobs, of the other jobs.
 
 For each message and each communication the simulator records the message that it had to wait for (`cause`). An
 operation is assumed to have waited for the operation of the same rank that ended when it began."""
@@ -60,12 +61,27 @@ class Messages:
         return {name.removeprefix("part_"): int(values[row]) for name, values in self.parts.items() if values[row]}
 
 
+def determines_end(run, ranks):
+    """True for each of `ranks` of a job for whose end the run waited. Background jobs go on until all others have ended;
+    where there are no others, all count."""
+    everyone = np.ones(len(ranks), dtype=bool)
+    if not run.has("jobs", "first_rank", "ranks", "background"):
+        return everyone
+    jobs = run.table("jobs", ["first_rank", "ranks", "background"])
+    counts = everyone.copy()
+    for first, number, background in zip(*(jobs[name].tolist() for name in ("first_rank", "ranks", "background"))):
+        if background:
+            counts &= (ranks < first) | (ranks >= first + number)
+    return counts if counts.any() else everyone
+
+
 class Operations:
     """Rows of /operations, found by their ends and by their messages."""
 
     def __init__(self, run):
         self.columns = run.table("operations", NEEDED["operations"])
         ranks, ends, starts = (self.columns[name] for name in ("rank", "end", "start"))
+        self.count = np.flatnonzero(determines_end(run, ranks))
         # Among operations with the same end, the one that began last is found first, unless it took no time.
         self.order = np.lexsort((self.columns["operation"], starts, ends, ranks))
         self.ranks = ranks[self.order]
@@ -81,10 +97,11 @@ class Operations:
         return str(self.columns["label"][row])
 
     def last(self):
-        """The operation that ended last; None if there is none."""
-        if len(self.order) == 0:
+        """The operation that ended last, of jobs for which the run waited; None if there is none."""
+        if len(self.count) == 0:
             return None
-        return int(np.lexsort((-self.columns["rank"].astype(np.int64), self.columns["start"], self.columns["end"]))[-1])
+        ranks, starts, ends = (self.columns[name][self.count] for name in ("rank", "start", "end"))
+        return int(self.count[np.lexsort((-ranks.astype(np.int64), starts, ends))[-1]])
 
     def before(self, rank, time, seen):
         """The operation of a rank that ended last at `time` or earlier and is not in `seen`; None if there is none."""

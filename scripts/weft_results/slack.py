@@ -5,7 +5,8 @@ doi:10.1145/1460299.1460318) on the graph of all waits: /dependencies within a r
 recv, and calls of collectives.
 
 A call ends a fixed time after its last rank arrives, so that a rank may arrive as late as the last one. Data that an
-early rank could send before is not counted. Operations on the critical path never have slack."""
+early rank could send before is not counted. Operations on the critical path never have slack. Those of background jobs,
+for which the run does not wait, have PLENTY, and are not in the tables."""
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class Graph:
     def __init__(self, run):
         columns = run.table("operations", ["rank", "operation", "start", "end", "kind", "collective", "message"])
         self.start, self.end = columns["start"].tolist(), columns["end"].tolist()
+        self.counts = critical_path.determines_end(run, columns["rank"]).tolist()
         self.kind = columns["kind"].tolist()
         self.after_end, self.after_start = edges(run, columns)
         self.calls = calls(columns)
@@ -113,7 +115,7 @@ class Relaxation:
 
     def __init__(self, graph, path):
         self.graph, self.path = graph, path
-        self.last = max(graph.end)
+        self.last = max(end for end, counts in zip(graph.end, graph.counts) if counts)
         self.starts, self.ends = [PLENTY] * len(graph.start), [PLENTY] * len(graph.start)
 
     def solve(self):
@@ -133,6 +135,8 @@ class Relaxation:
     def of_end(self, row):
         if row in self.path.ends:
             return 0
+        if not self.graph.counts[row]:
+            return PLENTY
         end = self.graph.end[row]
         return min([self.last - end] + [self.graph.start[next_one] - end + self.starts[next_one]
                                         for next_one in self.graph.after_end.get(row, [])])
@@ -140,6 +144,8 @@ class Relaxation:
     def of_start(self, row):
         if row in self.path.starts:
             return 0
+        if not self.graph.counts[row]:
+            return PLENTY
         start, kind, slack = self.graph.start[row], self.graph.kind[row], self.ends[row]
         if kind == COLLECTIVE:
             slack = self.graph.calls[self.graph.collective[row]].start(start)
@@ -184,7 +190,8 @@ def slack(run):
 def of_ranks(run, slacks):
     """[{rank, slack, label}]: for each rank the compute operation with the least slack, the least slack first."""
     columns = run.table("operations", ["rank", "kind", "label"])
-    computes = np.flatnonzero(columns["kind"] == critical_path.COMPUTE)
+    computes = np.flatnonzero((columns["kind"] == critical_path.COMPUTE)
+                              & critical_path.determines_end(run, columns["rank"]))
     order = computes[np.lexsort((computes, slacks[computes], columns["rank"][computes]))]
     ranks, first = np.unique(columns["rank"][order], return_index=True)
     found = [{"rank": int(rank), "slack": int(slacks[row]), "label": str(columns["label"][row])}
@@ -195,9 +202,10 @@ def of_ranks(run, slacks):
 def of_communication(run, slacks):
     """[{name, calls, critical, least, median}] by group, or by label without its numbers where there is no group:
     collectives, by the rank whose slack is least, and sends."""
-    columns = run.table("operations", ["kind", "collective", "label", "group"])
+    columns = run.table("operations", ["rank", "kind", "collective", "label", "group"])
     least = {}
-    for row in np.flatnonzero((columns["kind"] == COLLECTIVE) | (columns["kind"] == SEND)).tolist():
+    for row in np.flatnonzero(((columns["kind"] == COLLECTIVE) | (columns["kind"] == SEND))
+                              & critical_path.determines_end(run, columns["rank"])).tolist():
         name = str(columns["group"][row]) or without_numbers(str(columns["label"][row])) or "communication"
         call = int(columns["collective"][row])
         key = call if call >= 0 else (row,)

@@ -100,6 +100,21 @@ class Explain(ProgramTest):
         result = self.explained(path)
         self.assertEqual(result["critical_path"]["operations"][0]["label"], "slow")
 
+    def test_a_background_job_is_not_on_the_path(self):
+        """A job computes 300 us. Another one, in the background, sends until the run ends, which is when weft finds that the
+        first has ended, 1 ps before 400 us. The path is the compute operation, and the messages have no slack to show."""
+        noise = {"kind": "traffic", "ranks": 2, "pattern": "pairs", "pairs": [[0, 1]], "size": "64 KiB",
+                 "start": {"process": "periodic", "interval": "10 us"}}
+        jobs = [{"name": "work", "placement": {"hosts": [0]},
+                 "workload": program({"rank": 0, "id": "work", "compute": "300 us"}, ranks=1)},
+                {"name": "noise", "background": True, "placement": {"hosts": [1, 2]}, "workload": noise}]
+        path = self.run_it({"kind": "jobs", "jobs": jobs})
+        self.assertGreater(int(table(path, "operations")["end"].max()), 300 * 10**6)
+        result = self.explained(path)
+        self.assertEqual([(one["label"], one["start"], one["end"]) for one in result["critical_path"]["operations"]],
+                         [("work", 0, 300 * 10**6)])
+        self.assertEqual(result["slack"], {"ranks": [{"rank": 0, "slack": 0, "label": "work"}], "communication": []})
+
     def slacks(self, path):
         """{label: ps} of the operations of a run."""
         with weft_results.open(path) as run:
