@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Shows why a run took as long as it did: the parts of each job's time; the critical path through operations and
 messages, and by how much operations off this path could have been longer (slack); the links that delayed messages most,
-with the jobs that waited and the jobs that were in front; and for each link that flow control stopped, the link where
-the stop began, with the ranks that sent there and the ranks that were held up.
+with the jobs that waited and the jobs that were in front; the links at which packets were lost; and for each link that
+flow control stopped, the link where the stop began, with the ranks that sent there and the ranks that were held up.
 
 Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output:
 {attribution: full, operations: true} and rows of all messages.
@@ -14,7 +14,7 @@ import json
 import sys
 
 import weft_results
-from weft_commands.explain_links import delaying_links, named_job
+from weft_commands.explain_links import delaying_links, lossy_links, named_job
 from weft_commands.explain_pauses import pairs_text, pause_trees
 from weft_commands.program import Parser, number_of_rows
 from weft_commands.quantities import size_text, time_text
@@ -71,7 +71,8 @@ def slacks(run):
 
 def explain(run):
     return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
-            "critical_path": path(run), "slack": slacks(run), "links": delaying_links(run), "pauses": pause_trees(run)}
+            "critical_path": path(run), "slack": slacks(run), "links": delaying_links(run), "losses": lossy_links(run),
+            "pauses": pause_trees(run)}
 
 
 def shares_text(sums, most=6):
@@ -144,6 +145,15 @@ def link_lines(result, top):
             yield f"      most of all {first['label']} (/collectives/id {first['id']}), by {time_text(first['time'])}"
 
 
+def loss_lines(result, top):
+    losses = result["losses"]
+    if losses:
+        yield f"links at which packets were lost, of {len(losses)}:"
+    for link in losses[:top]:
+        yield (f"  {link['from']} -> {link['to']}: {link['lost']} were sent and did not arrive, {link['dropped']} found no "
+               "room on their way to it")
+
+
 def pause_lines(result, top):
     trees = result["pauses"]
     if trees:
@@ -169,5 +179,5 @@ def run(options):
     lines = [f"{result['file']}: {time_text(result['simulated_time'])} of simulated time"
              + ("" if result["complete"] else ", INCOMPLETE: the run was interrupted or cut short")]
     lines += [*job_lines(result), *path_lines(result, options.top), *slack_lines(result, options.top), *link_lines(result, options.top),
-              *pause_lines(result, options.top)]
+              *loss_lines(result, options.top), *pause_lines(result, options.top)]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links ranked by the delay that they caused, with the jobs that waited, the jobs in front, and the collectives that were delayed."""
+"""Links ranked by the delay that they caused, with the jobs that waited, the jobs in front, and the collectives that were delayed;
+and links at which packets were lost."""
 
 import numpy as np
 
@@ -62,3 +63,15 @@ def delaying_links(run):
                       "collectives": [{"id": number, "label": str(labels[number]), "time": time}
                                       for number, time in hit]})
     return sorted(links, key=lambda link: (-link["time"], link["link"]))
+
+
+def lossy_links(run):
+    """[{link, from, to, lost, dropped}] of links on which packets got lost, or to which packets found no room: most first."""
+    if not run.has("links", "from_name", "to_name", "lost", "dropped"):
+        return []
+    links = run.table("links", ["from_name", "to_name", "lost", "dropped"])
+    missing = links["lost"].astype(np.int64) + links["dropped"].astype(np.int64)
+    order = np.argsort(-missing, kind="stable")
+    return [{"link": link, "from": str(links["from_name"][link]), "to": str(links["to_name"][link]),
+             "lost": int(links["lost"][link]), "dropped": int(links["dropped"][link])}
+            for link in order[:np.count_nonzero(missing)].tolist()]

@@ -5,38 +5,9 @@ chain begins (its root), with the ranks that sent there, and the ranks whose mes
 
 import numpy as np
 
+from weft_results.pauses import root_of, stopped_links
+
 MAX_PAIRS = 3
-
-
-def stopped_links(run):
-    """{link: {cause: [ps, stops, first, last]}} over all classes; {} if nothing was paused or the file does not have
-    this data."""
-    if run.rows("link_pauses") == 0:
-        return {}
-    rows = run.table("link_pauses")
-    found = {}
-    for link, cause, time, stops, first, last in zip(*(rows[name].tolist() for name in
-                                                       ("link", "cause", "time", "stops", "first", "last"))):
-        known = found.setdefault(link, {}).setdefault(cause, [0, 0, first, last])
-        known[0] += time
-        known[1] += stops
-        known[2:] = [min(known[2], first), max(known[3], last)]
-    return found
-
-
-def root_of(link, stopped):
-    """Follows the cause of most stops while that link was itself stopped for at least a tenth of the time that it caused:
-    then flow control limited it, and the cause is the link that stopped it. A link that was stopped less has more to send
-    than it can. In a cycle of waiting links: the one with the largest number."""
-    chain = [link]
-    while chain[-1] in stopped:
-        cause, (blamed, *_) = max(stopped[chain[-1]].items(), key=lambda item: (item[1][0], -item[0]))
-        if cause in chain:
-            return max(chain[chain.index(cause):])
-        chain.append(cause)
-        if 10 * sum(times[0] for times in stopped.get(cause, {}).values()) < blamed:
-            break
-    return chain[-1]
 
 
 def held_up(run):

@@ -238,6 +238,20 @@ class Explain(ProgramTest):
             text = self.run_weft("explain", path).out
             self.assertIn("held up on their way elsewhere: 4 -> 5", text)
 
+    def test_links_that_lost_packets(self):
+        """One link of four loses packets in both directions: /links counts them, and no other link is named."""
+        path = self.run_it(collective(ranks=4), network={"loss": [{"link": ["host1", "switch0"], "probability": 0.05}]})
+        links = table(path, "links")
+        counts = {(str(source), str(target)): int(lost) for source, target, lost in
+                  zip(links["from_name"], links["to_name"], links["lost"]) if lost}
+        self.assertEqual(set(counts), {("host1", "switch0"), ("switch0", "host1")})
+        losses = self.explained(path)["losses"]
+        self.assertEqual({(one["from"], one["to"]): one["lost"] for one in losses}, counts)
+        self.assertEqual([one["lost"] for one in losses], sorted(counts.values(), reverse=True))
+        self.assertIn(f"{losses[0]['from']} -> {losses[0]['to']}: {losses[0]['lost']} were sent and did not arrive, 0 found no",
+                      self.run_weft("explain", path).out)
+        self.assertEqual(self.explained(self.run_it(collective(ranks=4), name="whole.h5"))["losses"], [])
+
     def test_without_pauses_nobody_is_to_blame(self):
         self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE))["pauses"], [])
 
