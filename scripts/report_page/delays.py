@@ -7,7 +7,7 @@ import weft_results
 from report_page.series import when
 from report_page.values import ratio
 from weft_results import critical_path as follow
-from weft_results import slack
+from weft_results import pauses, slack
 
 MOST = 20
 MAX_STEPS = 500
@@ -95,6 +95,15 @@ class Delays:
     def table(self):
         return {"source": self.source, "total": self.total, "links": len(self.order),
                 "rows": [self.row(row) for row in self.order[:MOST]]}
+
+
+def stops(run, links):
+    """For each link, ps for which flow control stopped links whose chain of stops begins there."""
+    found = np.zeros(links.count)
+    with weft_results.open(run.path) as results:
+        for link, time in pauses.times_of_roots(results).items():
+            found[links.rows_of(np.array([link]))] = time
+    return found
 
 
 def critical_path(run):

@@ -59,6 +59,16 @@ class Links:
     def name(self, row):
         return f"{self.source_name[row]} → {self.target_name[row]}"
 
+    def missing(self):
+        """Packets of each link that did not arrive: without room on their way to it, or lost on it."""
+        return self.values["dropped"] + self.values["lost"]
+
+    def slower(self, row):
+        """The rate of the fastest link that feeds this one, if that is faster; else None."""
+        feeding = (self.to_node == self.from_node[row]) & (self.from_node != self.to_node[row])
+        fastest = max(self.values["rate"][feeding & (self.values["busy"] > 0)], default=0)
+        return fastest if fastest > self.values["rate"][row] else None
+
     def leaves_host(self):
         return self.tiers[self.from_node] == 0
 

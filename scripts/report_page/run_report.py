@@ -4,7 +4,7 @@
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
 from report_page.costs import costs_of
-from report_page.delays import Delays, critical_path
+from report_page.delays import Delays, critical_path, stops
 from report_page.links import Links, topology
 from report_page.messages import Jobs, Messages
 from report_page.series import LinkSeries, depths, heat, queues, rates
@@ -23,6 +23,7 @@ class Facts:
         self.messages = Messages(run, self.links, self.jobs, exact)
         self.collectives = Collectives(run, self.jobs)
         self.delays = Delays(run, self.links, self.jobs, self.messages)
+        self.stops = stops(run, self.links)
         self.series = LinkSeries(run, self.links)
 
 
@@ -46,8 +47,8 @@ def summary(facts):
         longest = int(links.values["peak_queue"].argmax())
         rows.append(("Longest queue", f"{bytes_text(links.values['peak_queue'][longest])} at {links.name(longest)}",
                      "peak_queue", int(links.values["peak_queue"][longest])))
-        rows.append(("Packets dropped", f"{int(links.values['dropped'].sum()):,}", "dropped",
-                     int(links.values["dropped"].sum())))
+        missing = int(links.missing().sum())  # as the summary of `weft run` counts them
+        rows.append(("Packets dropped or lost", f"{missing:,}", "dropped", missing))
     rows.append(("Fingerprint", str(plain(run.attributes.get("fingerprint", "?"))), "fingerprint", ""))
     return rows
 

@@ -5,7 +5,7 @@ file."""
 import numpy as np
 
 from report_page.attribution import CONGESTION, TITLES, JobParts
-from report_page.values import bytes_text, percent, ratio, time_text
+from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
 # Below this share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
 # the message itself also cause short waits on an idle network.
@@ -27,6 +27,11 @@ ADVICE = {
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
+
+# Packets that were sent and did not arrive.
+ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
+# Below this utilization of all links their rates hardly matter.
+IDLE_LINKS = 0.1
 
 
 class Verdict:
@@ -159,17 +164,41 @@ class Verdict:
         link = self.link()
         if link is None:
             return "Congestion was found, but the file does not say at which links."
+        several = len(self.facts.jobs.names) > 1
+        group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
+        lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
+                f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
+        return (f"Congestion was found: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
+                f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
+                f"{lost}.")
+
+    def cause(self, link):
+        """What the link did."""
+        row = self.row_of(link)
+        if row == self.root_of_stops():
+            return f" had links stopped for {time_text(self.facts.stops[row])} in all; "
+        if row == self.lossy():
+            return f" lost {int(self.facts.links.missing()[row]):,} packets; "
+        if not link["delay"]:
+            return f"{self.others(link)} "
         jobs = " and ".join(f"{name} ({percent(share)})" for name, share in (link["front"] or link["waiting"])[:2])
         several = len(self.facts.jobs.names) > 1
         who = f", {'behind' if link['front'] else 'to'} packets of {jobs}" if several and jobs else ""
         span = f", mostly between {time_text(link['from'])} and {time_text(link['to'])}"
-        cause = f"caused {percent(link['share'])} of the delay at links{who}{span}; " if link["delay"] else ""
-        group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
-        lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
-                f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
-        return (f"Congestion was found: {link['name']} ({link['class']}){self.others(link)} {cause}it was busy for "
-                f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
-                f"{lost}.")
+        return f"{self.others(link)} caused {percent(link['share'])} of the delay at links{who}{span}; "
+
+    def row_of(self, link):
+        return int(np.flatnonzero(self.facts.links.id == link["id"])[0])
+
+    def root_of_stops(self):
+        """The row of the link at which most stops begin, if pauses are the largest congestion; else None."""
+        stops = self.facts.stops
+        return int(stops.argmax()) if self.worst_congestion() == "pause" and stops.any() else None
+
+    def lossy(self):
+        """The row of the link that lost most packets, if retransmissions are the largest congestion; else None."""
+        missing = self.facts.links.missing()
+        return int(missing.argmax()) if self.worst_congestion() == "retransmission" and missing.any() else None
 
     def others(self, link):
         """Text with the number of links with similar delay."""
@@ -187,8 +216,12 @@ class Verdict:
         return f"queueing, pauses and retransmissions are {together} of {of_what}"
 
     def link(self):
-        """The link that caused most delay; if messages name none, the one with the longest mean queue."""
+        """The link that is to blame for stops or lost packets, if these are the largest congestion; otherwise the one that
+        caused most delay; if messages name none, the one with the longest mean queue."""
         delays = self.facts.delays
+        for row in (self.root_of_stops(), self.lossy()):
+            if row is not None:
+                return delays.row(row)
         if delays.order:
             return delays.row(delays.order[0])
         row = self.bottleneck()
@@ -197,7 +230,13 @@ class Verdict:
     def advice(self):
         if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "peers", "straggler", "idle")):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
-            return f"{self.where_advice(kind)}{ADVICE[kind]}."
+            links = self.facts.links
+            errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()
+            return f"{self.where_advice(kind)}{ON_WIRES if errors else ADVICE[kind]}."
+        busiest = self.facts.links.values["utilization"].max(initial=0)
+        if self.kind == "transfer" and 0 < busiest < IDLE_LINKS:
+            return (f"Links were busy for at most {percent(busiest)} of the run, so that latencies count: an algorithm with "
+                    "fewer steps, or fewer and larger messages, may help.")
         exposed = (1 - self.parts.share("compute", "idle")) * self.job_time()
         texts = {
             "compute": "Faster devices, lower precision or less recomputation may help; a better network would save "
@@ -220,11 +259,15 @@ class Verdict:
         link = self.link()
         if kind != "queueing" or link is None:
             return "What to try first: "
-        row = int(np.flatnonzero(self.facts.links.id == link["id"])[0])
-        if self.facts.links.reaches_host()[row]:
+        row = self.row_of(link)
+        fastest = self.facts.links.slower(row)
+        if fastest is None and self.facts.links.reaches_host()[row]:
             return f"Many send to {self.facts.links.target_name[row]} at once: "
         if len(link["waiting"]) > 1:
             return "Jobs share that link, so that placing them apart helps first; "
+        if fastest is not None:
+            return (f"That link has {rate_text(self.facts.links.values['rate'][row])}, and links before it have "
+                    f"{rate_text(fastest)}: ")
         return "What to try first: "
 
     def data(self):

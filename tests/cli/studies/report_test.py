@@ -193,6 +193,52 @@ class Verdicts(PageTest):
                 self.assertEqual((links["from_name"][row], links["to_name"][row]), ("switch0", "host0"))
                 self.assertIn("Congestion was found: switch0 → host0", self.text(".verdict"))
 
+    def test_of_pauses_the_link_is_named_where_they_begin(self):
+        """Ranks 1 to 3 send to rank 0, whose link has a tenth of the rate. Switch 1 fills and stops the link between the
+        switches, at which most messages wait; it is busy for 3 % of the run."""
+        links = [{"from": f"host{host}", "to": f"switch{host in (0, 5):d}", "rate": "10 Gb/s" if host == 0 else "100 Gb/s"}
+                 for host in range(6)] + [{"from": "switch0", "to": "switch1", "rate": "400 Gb/s"}]
+        _, file = self.simulate({
+            "topology": {"kind": "graph", "hosts": 6, "switches": 2, "link_delay": "500 ns", "links": links},
+            "network": {"flow_control": "pfc", "buffer": {"size": "1 MB"}, "window": "16 MB"},
+            "workload": {"kind": "traffic", "pattern": "pairs", "size": "4 MB", "pairs": [[1, 0], [2, 0], [3, 0], [4, 5]]}})
+        self.show(file)
+        self.assertEqual(self.verdict(), {"verdict": "pause", "congested": "1", "link": "switch1 → host0"})
+        self.assertIn("Congestion was found: switch1 → host0 (host) had links stopped for", self.text(".verdict"))
+
+    def test_of_losses_the_link_is_named_at_which_they_were(self):
+        _, file = self.simulate({
+            "topology": STAR, "workload": {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4 MiB"},
+            "network": {"loss": [{"link": ["host1", "switch0"], "probability": 0.05}]}})
+        self.show(file)
+        links = table(file, "links")
+        worst = int(links["lost"].argmax())
+        name = f"{links['from_name'][worst]} → {links['to_name'][worst]}"
+        self.assertEqual(self.verdict()["link"], name)
+        self.assertIn(f"{name} (host) lost {links['lost'][worst]} packets", self.text(".verdict"))
+        self.assertIn("a link without errors", self.text(".verdict"))
+        self.assertEqual(self.number("[data-fact=dropped]"), links["lost"].sum())
+
+    def test_a_link_that_is_slower_than_those_before_it(self):
+        """In a ring only one rank sends to another, here over a link of a tenth of the rate."""
+        links = [{"from": f"host{host}", "to": "switch0", "rate": "10 Gb/s" if host == 3 else "100 Gb/s"} for host in range(8)]
+        _, file = self.simulate({
+            "topology": {"kind": "graph", "hosts": 8, "switches": 1, "link_delay": "500 ns", "links": links},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB"}})
+        self.show(file)
+        self.assertEqual(self.verdict()["link"], "switch0 → host3")
+        self.assertNotIn("Many send", self.text(".verdict"))
+        self.assertIn("That link has 10 Gb/s, and links before it have 100 Gb/s", self.text(".verdict"))
+
+    def test_latencies_bound_small_messages(self):
+        """Of 14 steps of two links with 2 us each nearly all is latency: no slot is missing, and links are idle."""
+        star = {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "2 us"}
+        _, file = self.simulate({"topology": star, "workload": {
+            "kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "1 KiB"}})
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        self.assertIn("latencies count", self.text(".verdict"))
+
     def test_a_shared_link_shows_both_jobs(self):
         _, file = self.simulate(SHARED)
         self.show(file)
