@@ -47,9 +47,15 @@ def model_keys(run):
     return model | ({"version of weft": str(version)} if version else {})
 
 
+def has_entries(keys, key):
+    """True if a list or map that is empty in one run has entries among the keys of the other."""
+    return any(other.startswith((f"{key}[", f"{key}.")) for other in keys)
+
+
 def differing(first, second):
     """[{key, first, second}] in the order of the first run, followed by the other keys of the second."""
-    keys = [key for key in dict.fromkeys([*first, *second]) if key not in LEFT_OUT]
+    keys = [key for key in dict.fromkeys([*first, *second]) if key not in LEFT_OUT
+            and not has_entries(second if key in first else first, key)]
     keys.sort(key=lambda key: key.startswith(LAST))
     return [{"key": key, "first": first.get(key, ABSENT), "second": second.get(key, ABSENT)}
             for key in keys if first.get(key) != second.get(key)]

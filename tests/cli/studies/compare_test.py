@@ -403,6 +403,16 @@ class Inputs(unittest.TestCase):
             {"key": "output.sampling", "first": "1 us", "second": "absent"},
         ])  # fmt: skip
 
+    def test_a_list_that_is_empty_in_one_run(self):
+        """Its entries are what differs; the other run has the list."""
+        empty, one = flattened({"network": {"failures": [], "loss": {}}}), flattened(
+            {"network": {"failures": [{"at": "1 us"}], "loss": {}}})
+        added = {"key": "network.failures[0].at", "first": "absent", "second": "1 us"}
+        self.assertEqual(differing(empty, one), [added])
+        self.assertEqual(differing(one, empty), [{**added, "first": "1 us", "second": "absent"}])
+        self.assertEqual(differing(empty, flattened({"network": {"loss": {}}})),
+                         [{"key": "network.failures", "first": "[]", "second": "absent"}])
+
     def test_quantities(self):
         for value, unit, text in [(0, "ps", "0"), (1, "ps", "1 ps"), (1234567, "ps", "1.235 us"), (-3e12, "ps", "-3 s"),
                                   (14.6e9, "ps", "14.6 ms"), (4096, "B", "4.096 kB"), (123456, "1", "123456"),
