@@ -156,6 +156,11 @@ class Relaxation:
         return min([slack] + [self.graph.start[next_one] - start + self.starts[next_one]
                               for next_one in self.graph.after_start.get(row, [])])
 
+    def of_operation(self, row):
+        """A send that takes longer delivers its message later, as much as it ends later."""
+        slack = self.ends[row]
+        return min(slack, self.of_message(self.graph.message[row])) if self.graph.kind[row] == SEND else slack
+
     def of_message(self, message):
         """The additional time by which a message may be delivered later: it may wait for its recv, or end it."""
         recv = self.graph.recv_of.get(message)
@@ -184,7 +189,8 @@ def slack(run):
         return np.zeros(0, dtype=np.int64)
     path = critical_path.Walk(run)
     path.all()
-    return np.array(Relaxation(Graph(run), path).solve().ends, dtype=np.int64)
+    solved = Relaxation(Graph(run), path).solve()
+    return np.array([solved.of_operation(row) for row in range(len(solved.ends))], dtype=np.int64)
 
 
 def of_ranks(run, slacks):

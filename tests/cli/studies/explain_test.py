@@ -143,9 +143,10 @@ class Explain(ProgramTest):
         messages = table(path, "messages")
         delivered = {int(source): int(time) for source, time in zip(messages["source"], messages["delivered"])}
         self.assertEqual(end, delivered[0] + 50 * 10**6)
-        self.assertEqual({name for name, time in found.items() if time == 0}, {"long", "got", "found", "last"})
+        self.assertEqual({name for name, time in found.items() if time == 0}, {"long", "late", "got", "found", "last"})
         self.assertEqual(found["short"], delivered[0] - 300 * 10**6)
         self.assertEqual(found["other"], delivered[0] - delivered[2])
+        self.assertEqual(found["early"], delivered[0] - delivered[2])
         self.assertEqual(found["alone"], end - 100 * 10**6)
 
     def test_slack_is_how_much_longer_an_operation_can_take(self):
