@@ -238,5 +238,34 @@ TEST_F(ChunksInSwitches, OfCollNet) {
     EXPECT_EQ(of(collnet_sizes, 2, 1, bytes), chunk) << bytes;
 }
 
+class ChunksOfTrees : public testing_steps::AlgorithmTest {
+ protected:
+  ChunksOfTrees() : AlgorithmTest("double_binary_tree") {}
+  /// Bytes of the first step on servers of 8, in 16 channels.
+  std::int64_t of(std::uint32_t servers, std::int64_t bytes, Protocol protocol = Protocol::ll128) {
+    CollectiveCall& one = call(CollectiveKind::all_reduce, 8 * servers, bytes);
+    one.tuning.channels = 16;
+    one.tuning.ranks_per_server = 8;
+    one.tuning.protocol = protocol;
+    return steps(0).front().bytes.count();
+  }
+};
+
+// The same function, for NCCL_ALGO_TREE and NCCL_PROTO_LL128: with 8 servers 1 + log2 8 + 0.8 = 4.8 steps, so that
+// 576,000 B are halved below 4.8 * 64 / 8 = 38.4 chunks for each channel while above 128 KiB, then below 9.6 while
+// above 32 KiB; grains of 1,920 B. With one server 14.4 and 3.6 chunks. The quotients are whole numbers there as here.
+TEST_F(ChunksOfTrees, OfLl128) {
+  EXPECT_EQ(of(8, 512 << 20), 576'000);   // 58 chunks
+  EXPECT_EQ(of(8, 256 << 20), 288'000);   // 29 of 576,000 B, 58 of half of them
+  EXPECT_EQ(of(8, 128 << 20), 144'000);   // 29 of 288,000 B, 58 of half of them
+  EXPECT_EQ(of(8, 64 << 20), 37 * 1920);  // 29 of 144,000 B, so 72,000 B
+  EXPECT_EQ(of(8, 16 << 20), 37 * 1920);  // 14 of 72,000 B are enough
+  EXPECT_EQ(of(8, 8 << 20), 18 * 1920);   // 7 of 72,000 B, 14 of half of them
+  EXPECT_EQ(of(8, 4 << 20), 9 * 1920);    // 7 of 36,000 B
+  EXPECT_EQ(of(1, 4 << 20), 18 * 1920);   // 3 of 72,000 B, 7 of half of them
+  EXPECT_EQ(of(1, 2 << 20), 9 * 1920);    // 3 of 36,000 B
+  EXPECT_EQ(of(8, 64 << 20, Protocol::simple), std::int64_t{512} << 10);
+}
+
 }  // namespace
 }  // namespace weft::nccl_schedules_test
