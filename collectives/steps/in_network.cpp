@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectives/steps/nccl_sizes.hpp"
+
 namespace weft {
 
 HeadShares HeadShares::of_vector(const CollectiveCall& call, ChannelShare share, std::uint32_t heads,
@@ -179,10 +181,10 @@ MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads) {
 MessageSizes nvls_tree_sizes(const CollectiveCall& call, std::uint32_t heads) {
   MessageSizes sizes = MessageSizes::nccl_step(call);
   if (call.tuning.chunk.count() != 0) return sizes;
-  sizes.chunk = call.communicator->size() / heads >= 4 ? 65'536 : 131'072;
+  sizes.chunk = nvls_tuning(call, call.graph ? call.graph->servers() : call.communicator->size() / heads).tree_chunk;
   const std::int64_t at_once = std::int64_t{call.tuning.channels} * heads;
-  if (call.size.count() < 4 * at_once * sizes.chunk) sizes.chunk = 65'536;
-  if (call.size.count() < at_once * sizes.chunk) sizes.chunk = 32'768;
+  for (const auto& [times, chunk] : {std::pair<std::int64_t, std::int64_t>{16, 131'072}, {4, 65'536}, {1, 32'768}})
+    if (call.size.count() < times * at_once * sizes.chunk) sizes.chunk = std::min(sizes.chunk, chunk);
   return sizes;
 }
 

@@ -14,15 +14,36 @@ constexpr std::int64_t nccl_alignment = 16;  ///< bytes, of parts, last chunks a
 /// Channels that NCCL's rings and trees have on the machine of a call; 1 where it is not known.
 inline std::uint32_t nccl_channels(const CollectiveCall& call) { return call.graph ? call.graph->channels() : 1; }
 
-/// The same of NVLink SHARP: src/init.cc, ncclNvlsTuning and src/transport/nvls.cc (nvlsChannels): 16 on Hopper; later
-/// 24 in one server, and by the NIC over several.
+/// NVLink SHARP: channels, and the bytes of NVLSTree's largest chunk.
+struct NvlsTuning {
+  std::uint32_t channels = 1;
+  std::int64_t tree_chunk = 131'072;
+};
+
+/// src/transport/nvls.cc, ncclNvlsTuning and ncclNvlsTreeSm100Tuning (2.30): 16 channels on Hopper, later 24 in one
+/// server and 32 over several, from 2.30 on by the NIC; chunks of 64 KiB from four servers on, on Blackwell by the NIC.
+inline NvlsTuning nvls_tuning(const CollectiveCall& call, std::uint32_t servers) {
+  constexpr std::int64_t kib = 1024;
+  NvlsTuning tuning{1, (servers >= 4 ? 64 : 128) * kib};
+  if (!call.graph) return tuning;
+  const ChannelSpeeds& speeds = call.graph->speeds();
+  tuning.channels = speeds.generation <= ChannelSpeeds::Generation::hopper ? 16 : servers > 1 ? 32 : 24;
+  if (tuning.channels < 32 || call.tuning.nccl_version < NcclVersion::v2_30 || speeds.nic < 48) return tuning;
+  const std::uint32_t in_server = call.graph->size() / servers;
+  if (servers == 2) {
+    const bool near = in_server <= 8 && !speeds.nics_behind_cpu && speeds.nic < 96;
+    tuning.tree_chunk = (in_server <= 4 ? 256 : in_server >= 16 || near ? 64 : 128) * kib;
+  } else if (speeds.nic < 96) {
+    tuning = {24, (speeds.nics_behind_cpu ? 128 : 64) * kib};
+  } else if (in_server <= 8) {
+    tuning = {24, 256 * kib};
+  } else {
+    tuning.tree_chunk = (in_server < 32 ? 128 : 64) * kib;
+  }
+  return tuning;
+}
 inline std::uint32_t nvls_channels(const CollectiveCall& call) {
-  if (!call.graph) return 1;
-  const ChannelGraph& graph = *call.graph;
-  if (graph.speeds().generation <= ChannelSpeeds::Generation::hopper) return 16;
-  if (graph.servers() == 1) return 24;
-  if (graph.speeds().nic >= 96) return graph.per_server() <= 8 ? 24 : 32;
-  return graph.servers() > 2 && graph.speeds().nic >= 48 ? 24 : 32;
+  return nvls_tuning(call, call.graph ? call.graph->servers() : 1).channels;
 }
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }

@@ -9,6 +9,7 @@
 
 #include "collectives/nccl/nccl_p2p.hpp"
 #include "collectives/steps/in_network.hpp"
+#include "collectives/steps/nccl_sizes.hpp"
 #include "collectives/steps/nccl_trees.hpp"
 #include "tests/collectives/steps.hpp"
 
@@ -222,6 +223,47 @@ TEST_F(ChunksInSwitches, OfNvlsTree) {
   EXPECT_EQ(of(nvls_tree_sizes, 2, 16, (8 << 20) - 1), 32 << 10);
   EXPECT_EQ(of(nvls_tree_sizes, 4, 16, 1 << 30), 64 << 10);
   EXPECT_EQ(of(nvls_tree_sizes, 4, 16, 1), 32 << 10);
+}
+
+// ncclNvlsTreeSm100Tuning of NCCL 2.30, src/transport/nvls.cc, by servers, GPUs in each, GB/s of a NIC, and whether
+// NICs are behind a CPU.
+TEST_F(ChunksInSwitches, OfNvlsTreeOnBlackwell) {
+  struct Machine {
+    std::uint32_t servers, in_server;
+    double nic;
+    bool behind_cpu;
+    std::uint32_t channels;
+    std::int64_t kib;
+  };
+  for (const Machine& m : std::vector<Machine>{{1, 8, 50, false, 24, 128},
+                                               {2, 4, 50, false, 32, 256},
+                                               {2, 8, 50, false, 32, 64},
+                                               {2, 8, 50, true, 32, 128},
+                                               {2, 8, 100, false, 32, 128},
+                                               {2, 72, 50, true, 32, 64},
+                                               {4, 8, 100, false, 24, 256},
+                                               {4, 16, 100, true, 32, 128},
+                                               {4, 72, 100, true, 32, 64},
+                                               {4, 8, 50, false, 24, 64},
+                                               {3, 8, 50, true, 24, 128},
+                                               {3, 8, 25, false, 32, 128},
+                                               {4, 8, 25, false, 32, 64}}) {
+    ServerChannels server;
+    for (std::uint32_t place = 0; place < m.in_server; ++place) server.accelerators.push_back(place);
+    ChannelSpeeds speeds;
+    speeds.generation = ChannelSpeeds::Generation::blackwell;
+    speeds.nic = m.nic;
+    speeds.nics_behind_cpu = m.behind_cpu;
+    CollectiveCall& one = call(CollectiveKind::all_reduce, m.servers * m.in_server, std::int64_t{1} << 40);
+    one.graph = ChannelGraph::uniform(server, m.servers, 1, 64, speeds);
+    EXPECT_EQ(nvls_channels(one), m.channels) << m.servers << " of " << m.in_server << ", " << m.nic;
+    one.tuning.channels = m.channels;
+    EXPECT_EQ(nvls_tree_sizes(one, m.in_server).chunk, m.kib << 10) << m.servers << " of " << m.in_server;
+    // Before, as on Hopper but for 32 channels.
+    one.tuning.nccl_version = NcclVersion::v2_27;
+    EXPECT_EQ(nvls_channels(one), m.servers > 1 ? 32 : 24);
+    EXPECT_EQ(nvls_tree_sizes(one, m.in_server).chunk, (m.servers >= 4 ? 64 : 128) << 10);
+  }
 }
 
 // One channel of 8 heads, two hops: 2 * 64 chunks each of at least 256 KiB, else less; 2 * 8 of at least 64 KiB.
