@@ -43,6 +43,8 @@ class Study:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.text, root = nodes.load(path)
+        if root.is_map() and "topology" in root.data() and "experiment" not in root.data():
+            raise root.error("found an experiment, which `weft run` runs; expected a study, with `experiment: FILE.yaml`")
         parts = root.known(KEYS)
         if "experiment" not in parts:
             raise root.error("missing key 'experiment'; expected the file of an experiment, or its map, in a study")

@@ -296,6 +296,9 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.path = path;
   experiment.text = spec.verbatim();
   experiment.effective_text = spec.dump();
+  const auto study = spec.find("experiment");
+  if (study && !spec.has("topology"))
+    throw study->error("found a study, which `weft sweep` runs; expected an experiment, with topology and workload");
   // All keys are read before the first is checked, so that a misspelt one is found by finish() and not as a missing
   // one.
   const auto topology = spec.find("topology");

@@ -577,6 +577,15 @@ class Errors(SweepTest):
         self.assertTrue((self.folder / "link.h5").is_symlink())
         self.assertEqual(len(self.table("table.h5")["case"]), 6)
 
+    def test_studies_and_experiments_are_told_apart(self):
+        study = self.write(STUDY, "study.yaml")
+        for command in ("run", "describe", "plan"):
+            done = weft(command, study, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(f"{study}:1: `experiment`: found a study, which `weft sweep` runs", done.err)
+        told = self.sweep("base.yaml", code=EXIT_INPUT).err
+        self.assertRegex(told, r"base.yaml:\d+: found an experiment, which `weft run` runs; expected a study")
+
     def test_words(self):
         self.write(STUDY, "study.yaml")
         for words, part in ((["--case", "6"], "0 to 5"), (["-j", "0"], "1 or more"), (["--case", "x"], "invalid int")):
