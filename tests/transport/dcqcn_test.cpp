@@ -102,9 +102,9 @@ TEST(dcqcn, additive_increase_moves_the_target_by_r_ai) {
   }
 }
 
-TEST(dcqcn, hyper_increase_when_timer_and_byte_counter_are_beyond_fast_recovery) {
-  // With T and BC both above F the target rises by i R_HAI, i = min(T, BC) - F; with only one of them by R_AI.
-  Point point("{additive_increase: 10 Mb/s, hyper_increase: 100 Mb/s, fast_recovery: 2, initial_alpha: 1}");
+// With T and BC both above F the target rises by i R_HAI, i = min(T, BC) - F; with only one of them by R_AI.
+void expect_hyper_increase(const std::string& hyper) {
+  Point point("{additive_increase: 10 Mb/s, " + hyper + "fast_recovery: 2, initial_alpha: 1}");
   for (int k = 0; k < 4; ++k) point.cnp(k * us);
   double rate = line / 16;
   double target = line / 8;
@@ -123,6 +123,11 @@ TEST(dcqcn, hyper_increase_when_timer_and_byte_counter_are_beyond_fast_recovery)
     ++(by_timer ? timers : counters);
     EXPECT_NEAR(got, rate, 2) << "step " << step;
   }
+}
+
+TEST(dcqcn, hyper_increase_when_timer_and_byte_counter_are_beyond_fast_recovery) {
+  expect_hyper_increase("hyper_increase: 100 Mb/s, ");
+  expect_hyper_increase("");  // 10 R_AI
 }
 
 TEST(dcqcn, the_byte_counter_starts_anew_with_each_cut) {
@@ -154,6 +159,10 @@ TEST(dcqcn, min_rate_is_the_floor) {
   Point point("min_rate: 1 Gb/s");
   for (int k = 0; k < 50; ++k) point.cnp(k * 50 * us);
   EXPECT_EQ(point.allowance.rate, Bandwidth::from_gbps(1));
+
+  Point other("additive_increase: 1 Gb/s");
+  for (int k = 0; k < 200; ++k) other.cnp(k * 50 * us);
+  EXPECT_EQ(other.allowance.rate, Bandwidth::from_bps(40'000'000)) << "C / 1000";
 }
 
 TEST(dcqcn, queue_of_the_fluid_fixed_point) {

@@ -48,8 +48,9 @@ struct DcqcnParameters {
           std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<__int128>(bps) * rate / of), 1));
     };
     if (!p.additive) p.additive = connectx ? scaled(5, 25'000) : scaled(40, 40'000);
-    if (!p.hyper) p.hyper = connectx ? scaled(50, 25'000) : scaled(400, 40'000);
-    if (!p.min_rate) p.min_rate = connectx ? Bandwidth::from_bps(std::min<std::int64_t>(1'000'000, bps)) : p.additive;
+    if (!p.hyper) p.hyper = connectx ? scaled(50, 25'000) : Bandwidth::from_bps(10 * p.additive->bps());
+    if (!p.min_rate)
+      p.min_rate = connectx ? Bandwidth::from_bps(std::min<std::int64_t>(1'000'000, bps)) : scaled(1, 1'000);
     return p;
   }
 };
