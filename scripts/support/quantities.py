@@ -76,8 +76,8 @@ def readable(value, unit):
         return with_prefix(value, unit)
     if unit == "$":
         return f"{value:,.2f} $" if abs(value) >= 100 else f"{value:.4g} $"
-    if unit == "GB/s":
-        return f"{value:.4g} GB/s"
+    if unit in ("GB/s", "g s", "g/EFLOP"):
+        return f"{value:.4g} {unit}"
     if unit == "s":
         return readable(value * 1e12, "ps")
     if unit == "ps":

@@ -81,17 +81,21 @@ def shares_text(sums, most=6):
     return ", ".join(f"{share:.1f} % {name}" for name, share in shown if share >= 0.05)
 
 
+def counted(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def job_lines(result):
     for job in result["jobs"]:
         name = named_job(job["name"])
         spent = "it took no time" if job["time"] == 0 else (
             shares_text(job["parts"]) or "on what is not in the file: output.attribution is none")
-        yield f"{name}: {time_text(job['time'])} on {job['ranks']} ranks: {spent}"
+        yield f"{name}: {time_text(job['time'])} on {counted(job['ranks'], 'rank')}: {spent}"
 
 
 def stretch_line(group):
     communicates = group["kind"] == "communication"
-    messages = f", {group['messages']} messages" if communicates else ""
+    messages = f", {counted(group['messages'], 'message')}" if communicates else ""
     ranks = ", ".join(str(rank) for rank in group["ranks"][:4]) + (", ..." if len(group["ranks"]) > 4 else "")
     why = f": {shares_text(group['sums'], 4)}" if communicates else ""
     return (f"  {time_text(group['start']):>10}  {time_text(group['end'] - group['start']):>10}  "
@@ -103,8 +107,8 @@ def path_lines(result, top):
     if "missing" in path:
         yield path["missing"]
         return
-    yield (f"critical path: {time_text(path['time'])} over {len(path['ranks'])} ranks and {path['messages']} messages: "
-           f"{shares_text(path['sums'])}")
+    yield (f"critical path: {time_text(path['time'])} over {counted(len(path['ranks']), 'rank')} and "
+           f"{counted(path['messages'], 'message')}: {shares_text(path['sums'])}")
     groups = path["operations"]
     longest = sorted(range(len(groups)), key=lambda i: (groups[i]["start"] - groups[i]["end"], i))[:top]
     yield f"  {'from':>10}  {'time':>10}  what (the {len(longest)} longest of {len(groups)} stretches)"

@@ -264,6 +264,9 @@ class Runs(ProgramTest):
         self.assertAlmostEqual(mid["training_energy"] / (1.2 * expected / 4096 * 1e9), 1, 9)
         self.assertAlmostEqual(mid["run_operational_carbon"] / (1.2 * expected / KWH * 56), 1, 9)
         self.assertAlmostEqual(mid["tcdp"] / (mid["carbon_per_step"] * span), 1, 9)
+        text = self.run_weft("account", results, "--set", "grid_intensity=FR").out
+        self.assertRegex(text, r"\n +tcdp +[0-9.e+-]+ g s ")
+        self.assertRegex(text, r"\n +cci +[0-9.e+-]+ g/EFLOP ")
         self.assertAlmostEqual(mid["cci"] / (mid["carbon_per_step"] / found["flop_per_step"] * 1e18), 1, 9)
         price = (16 * 27500 + 2 * (90000 + 25000) + 320 * figures["switch_port_price"] +
                  192 * figures["optical_cable_price"])
