@@ -288,6 +288,14 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   require_aggregators(placement ? *placement : spec, *experiment.workload, experiment.placement);
 }
 
+// In a copy of the file: `experiment` is none of the keys that are known here.
+void refuse_study(const Experiment& experiment) {
+  const Spec file = Spec::parse(experiment.text, experiment.path);
+  const auto study = file.is_map() ? file.find("experiment") : std::nullopt;
+  if (study)
+    throw study->error("found a study, which `weft sweep` runs; expected an experiment, with topology and workload");
+}
+
 }  // namespace
 
 Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory,
@@ -296,12 +304,10 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.path = path;
   experiment.text = spec.verbatim();
   experiment.effective_text = spec.dump();
-  const auto study = spec.find("experiment");
-  if (study && !spec.has("topology"))
-    throw study->error("found a study, which `weft sweep` runs; expected an experiment, with topology and workload");
   // All keys are read before the first is checked, so that a misspelt one is found by finish() and not as a missing
   // one.
   const auto topology = spec.find("topology");
+  if (!topology) refuse_study(experiment);
   const auto network = spec.find("network");
   const auto workload = spec.find("workload");
   const auto simulation = spec.find("simulation");
