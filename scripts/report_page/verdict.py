@@ -131,7 +131,8 @@ class Verdict:
             return self.delayed(whole)
         if self.kind == "straggler":
             rank, late = self.straggler()
-            return f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median."
+            return (f"One rank bounds {whole}: rank {rank} computes {time_text(late)} longer than the median, because it is "
+                    "slower or has more work.")
         if self.parts.exact or not self.parts.total:
             share = self.parts.share(self.kind) if self.parts.total else self.shares.get(self.kind, 0)
             rest = sorted((name for name in self.parts.sums if name != self.kind and self.parts.share(name) >= SHOWN),
@@ -244,7 +245,8 @@ class Verdict:
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
                        f"may help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
             "transfer": "Faster links, less data, or more overlap with compute may help.",
-            "straggler": "A faster rank there, or less work for it, would help all that wait for it.",
+            "straggler": "Less work for that rank, such as fewer blocks in its stage of a pipeline, or a faster one, would help "
+                         "all that wait for it.",
             "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
             "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
