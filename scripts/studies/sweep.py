@@ -9,7 +9,7 @@ from accounting.settings import settings_of
 from accounting.usage import device_of
 from support import nodes
 from support.errors import StudyError
-from support.output_files import output_path
+from support.output_files import results_path
 
 from . import columns, pareto, search
 from .identity import Identity, Program, digest_of, printed_object
@@ -25,7 +25,7 @@ class Sweep:
 
     def __init__(self, path, output=None, quiet=False):
         self.study = load_study(path)
-        self.output = output_path(output or pathlib.Path(path).stem + ".h5", [path, self.study.base_path])
+        self.output = results_path(output or pathlib.Path(path).stem + ".h5", [path, self.study.base_path])
         self.program = Program()
         self.quiet = quiet
         self.records = Records(self.output.with_suffix(".runs"), self.study.outputs, self.study.keep_runs)

@@ -6,6 +6,8 @@ import pathlib
 
 from .errors import StudyError
 
+HDF5 = b"\x89HDF\r\n\x1a\n"  # HDF5 File Format Specification, section II.A
+
 
 def refuse_input(path, inputs):
     """StudyError if `path` is one of the inputs, also by another name. Inputs may be None."""
@@ -25,3 +27,14 @@ def output_path(path, inputs=()):
         raise StudyError(f"cannot write '{path}': it exists and is not a regular file")
     refuse_input(path, inputs)
     return pathlib.Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def results_path(path, inputs=()):
+    """As output_path(), for a table in HDF5. StudyError also if a file with other content has the name."""
+    target = output_path(path, inputs)
+    if target.exists():
+        with target.open("rb") as file:
+            begin = file.read(len(HDF5))
+        if begin and begin != HDF5:
+            raise StudyError(f"cannot write '{path}': it exists and is no HDF5 file, so it is kept; expected another name")
+    return target

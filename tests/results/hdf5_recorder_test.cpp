@@ -453,17 +453,18 @@ TEST_F(Recorder, ReadableAndMarkedIncompleteWhileTheRunGoesOn) {
 }
 
 TEST_F(Recorder, ReplacesAnOlderFileOnlyAtTheEnd) {
-  if (world_rank() == 0) std::ofstream(path("old.h5")) << "old";
+  const std::string old = "\x89HDF\r\n\x1a\n";
+  if (world_rank() == 0) std::ofstream(path("old.h5")) << old;
   MPI_Barrier(MPI_COMM_WORLD);
   { const Hdf5Recorder recorder(MPI_COMM_WORLD, path("old.h5")); }  // as in an exception
   MPI_Barrier(MPI_COMM_WORLD);
   EXPECT_EQ(files(), std::vector<std::string>{"old.h5"});
-  EXPECT_EQ(fs::file_size(path("old.h5")), 3U);
+  EXPECT_EQ(fs::file_size(path("old.h5")), old.size());
   MPI_Barrier(MPI_COMM_WORLD);
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("old.h5"));
   recorder.finish(true);
   EXPECT_EQ(files(), std::vector<std::string>{"old.h5"});
-  EXPECT_GT(fs::file_size(path("old.h5")), 3U);
+  EXPECT_GT(fs::file_size(path("old.h5")), old.size());
 }
 
 TEST_F(Recorder, AProcessThatLeavesAloneDoesNotHang) {
@@ -493,6 +494,24 @@ TEST_F(Recorder, SaysTheSameOnAllProcessesIfThePathCannotBeWritten) {
   EXPECT_NE(error_of_opening("/proc/out.h5"), "");
   EXPECT_NE(error_of_opening(""), "");
   EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Recorder, KeepsFilesThatAreNoHdf5) {
+  const std::string trace = path("trace.json");
+  if (world_rank() == 0) std::ofstream(trace) << "{}";
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_EQ(error_of_opening(trace),
+            "cannot write '" + trace + "': it exists and is no HDF5 file, so it is kept; expected another name");
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_EQ(files(), std::vector<std::string>{"trace.json"});
+  // What `mktemp` makes is empty, and what an earlier run wrote is replaced.
+  if (world_rank() == 0) std::ofstream(trace, std::ios::trunc);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int run = 0; run < 2; ++run) {
+    Hdf5Recorder recorder(MPI_COMM_WORLD, trace);
+    recorder.finish(true);
+  }
+  EXPECT_EQ(files(), std::vector<std::string>{"trace.json"});
 }
 
 TEST_F(Recorder, TwoRowsOfOneIdAreABugOnAllProcesses) {

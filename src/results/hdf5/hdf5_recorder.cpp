@@ -2,11 +2,14 @@
 // Life of a result file: opened, described, finished or discarded. Its tables are written by hdf5_tables.cpp.
 #include "results/hdf5/hdf5_recorder.hpp"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
@@ -28,6 +31,16 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// Whether a file has content that is no HDF5, such as a trace or a table that the experiment names.
+bool holds_something_else(const std::string& path) {
+  constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);  // HDF5 File Format Specification, section II.A
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, signature.size()> begin{};
+  file.read(begin.data(), begin.size());
+  const std::string_view found(begin.data(), static_cast<std::size_t>(file.gcount()));
+  return !found.empty() && found != signature;
+}
+
 /// Why `path` or `partial` beside it cannot be written; "" if they can. Creates and locks `partial`, and creates
 /// nothing on failure.
 std::string why_unwritable(const std::string& path, const std::string& partial, FileLock& lock) {
@@ -41,6 +54,7 @@ std::string why_unwritable(const std::string& path, const std::string& partial, 
     // The finished file takes the name: a device or a directory must not be replaced.
     if (!S_ISREG(status.st_mode)) return "it exists and is not a regular file";
     if (access(path.c_str(), W_OK) != 0) return std::strerror(errno);
+    if (holds_something_else(path)) return "it exists and is no HDF5 file, so it is kept; expected another name";
   }
   return lock.take(partial);
 }

@@ -685,6 +685,14 @@ class Output(ErrorTest):
         self.run_wrong(["run", good, "-o", "/dev/full"], EXIT_ENVIRONMENT, "'/dev/full'.*not a regular file")
         self.run_wrong(["run", good, "--set", "output.file=no/such.h5"], EXIT_ENVIRONMENT, "no/such.h5")
 
+    def test_a_trace_is_kept(self):
+        """Any file that is no HDF5, also one that the experiment names."""
+        good = self.write(GOOD)
+        trace = self.folder / "trace.goal"
+        trace.write_text("num_ranks 2\n")
+        self.run_wrong(["run", good, "-o", trace], EXIT_ENVIRONMENT, f"cannot write '{trace}'.*no HDF5 file")
+        self.assertEqual(trace.read_text(), "num_ranks 2\n")
+
     @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
     def test_read_only(self):
         good = self.write(GOOD)
