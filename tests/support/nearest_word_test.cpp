@@ -16,6 +16,13 @@ TEST(DidYouMean, OneEditOfAnyKind) {
   EXPECT_EQ(did_you_mean("rnig", kinds), " (did you mean 'ring'?)");   // two neighbours swapped
 }
 
+TEST(DidYouMean, TheFirstPartOfTheWordInsteadOfManyEdits) {
+  const std::vector<std::string> known = {"micro_batch", "micro_batches", "micro_bench"};
+  EXPECT_EQ(did_you_mean("micro_batch_size", known), " (did you mean 'micro_batch'?)");
+  EXPECT_EQ(did_you_mean("micro_batchs", known), " (did you mean 'micro_batch'?)");
+  EXPECT_EQ(did_you_mean("micro_batchez", known), " (did you mean 'micro_batches'?)");
+}
+
 TEST(DidYouMean, AsFarAsAThirdOfTheLength) {
   EXPECT_EQ(did_you_mean("dragnfl", kinds), " (did you mean 'dragonfly'?)");  // 7 / 3 = 2 edits
   EXPECT_EQ(did_you_mean("dragnf", kinds), "");                               // 6 / 3 < 3 edits

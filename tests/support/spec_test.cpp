@@ -250,6 +250,15 @@ TEST(SpecKeys, Unknown) {
             "x.yaml:3: unknown key 'link_rat' in 'topology' (did you mean 'link_rate'?); known here: k, link_rate");
 }
 
+TEST(SpecKeys, UnknownHereAndKnownElsewhere) {
+  const Spec spec = read("topology: {hosts: 4}\nworkload:\n  schedule: gpipe\n  parallelism: {pipeline: 2}\n");
+  const Spec workload = spec.at("workload");
+  workload.at("parallelism").find("schedule");
+  EXPECT_EQ(complaint([&] { workload.finish(); }),
+            "x.yaml:3: unknown key 'schedule' in 'workload' (it is a key of 'workload.parallelism'); known here: "
+            "parallelism");
+}
+
 TEST(SpecKeys, UnknownAtTheTop) {
   const Spec spec = read("a: 1\nzzzzz: 2\n");
   spec.at("a");

@@ -40,19 +40,24 @@ std::size_t edit_cost(const std::string& a, const std::string& b) {
   return at(a.size(), b.size());
 }
 
+bool joins(const std::string& text, std::size_t at) { return at >= text.size() || cost_of(text[at]) < edit; }
+
+constexpr std::size_t shortest_part = 4;
+
+/// Whether the name is the first part of the word ("tensor" of "tensor_parallel").
+bool begins(const std::string& name, const std::string& word) {
+  return name.size() >= shortest_part && name != word && word.starts_with(name) && joins(word, name.size());
+}
+
 /// Known names that have the word as one of their parts ("tree" of "double_binary_tree"), or that are the first part of
-/// the word ("tensor" of "tensor_parallel").
+/// the word.
 std::vector<std::string> sharing_a_part(const std::string& word, const std::vector<std::string>& known) {
-  constexpr std::size_t min = 4, max = 3;
-  const auto joins = [](const std::string& text, std::size_t at) {
-    return at >= text.size() || cost_of(text[at]) < edit;
-  };
+  constexpr std::size_t max = 3;
   std::vector<std::string> found;
   for (const std::string& name : known) {
-    const std::size_t at = word.size() < min ? std::string::npos : name.find(word);
+    const std::size_t at = word.size() < shortest_part ? std::string::npos : name.find(word);
     const bool part = at != std::string::npos && (at == 0 || joins(name, at - 1)) && joins(name, at + word.size());
-    const bool begins = name.size() >= min && word.starts_with(name) && joins(word, name.size());
-    if ((part || begins) && found.size() < max && name != word) found.push_back(name);
+    if ((part || begins(name, word)) && found.size() < max && name != word) found.push_back(name);
   }
   return found;
 }
@@ -75,6 +80,10 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
     best = distance;
     nearest = &candidate;
   }
+  // "micro_batch" instead of "micro_batches" for "micro_batch_size": three edits and more are no misspelling.
+  if (nearest != nullptr && best > 2 * edit)
+    for (const std::string& candidate : known)
+      if (begins(candidate, word)) nearest = &candidate;
   if (nearest != nullptr) return fmt::format(" (did you mean '{}'?)", *nearest);
   const std::vector<std::string> parts = sharing_a_part(word, known);
   return parts.empty() ? "" : fmt::format(" (did you mean '{}'?)", fmt::join(parts, "' or '"));

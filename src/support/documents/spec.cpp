@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "support/documents/spec_document.hpp"
 #include "units/text.hpp"
@@ -231,6 +232,16 @@ std::vector<std::pair<std::string, Spec>> Spec::entries() const {
 
 namespace {
 
+/// The first maps of the document whose readers looked for the key.
+std::vector<std::string> maps_that_know(Spec::Document& document, const std::string& key) {
+  constexpr std::size_t max = 3;
+  std::vector<std::string> found;
+  for (Spec::Value& value : document.values)
+    if (value.kind == Kind::map && value.children->asked.contains(key) && found.size() < max)
+      found.push_back(value.dotted_path());
+  return found;
+}
+
 /// The key that may be meant by an unknown one.
 std::string hint_for_key(const Spec::Value& map, const Spec::Value& child, const std::vector<std::string>& known,
                          const std::map<std::string, std::string>& meant) {
@@ -241,6 +252,8 @@ std::string hint_for_key(const Spec::Value& map, const Spec::Value& child, const
     if (outer->kind == Kind::map && outer->children->asked.contains(child.key))
       return fmt::format(" (it is a key of {}: is this line indented too far?)",
                          outer->parent == nullptr ? "the whole file" : fmt::format("'{}'", outer->key));
+  if (const auto others = maps_that_know(*map.document, child.key); !others.empty())
+    return fmt::format(" (it is a key of '{}')", fmt::join(others, "' and of '"));
   const auto& order = map.children->in_order;
   const auto before = std::find(order.begin(), order.end(), &child);
   const bool after_block = before != order.begin() && before[-1]->kind == Kind::map && !before[-1]->flow;
