@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -271,6 +273,49 @@ ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesi
   return graphs;
 }
 
+// RCCL, github.com/ROCm/rccl, src/graph/rome_models.cc: parseRome4P2H fills graphs of any pattern from the table, so
+// that trees are chains along the rings. A channel's speed is its share of a link, and of a NIC.
+std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const ServerDesign& design) {
+  const bool several = system.several_servers();
+  const ServerDesign::RingTable& table = several ? design.rings_of_several_servers : design.rings_of_one_server;
+  if (table.orders.empty() || system.count(Kind::gpu) != design.gpus) return std::nullopt;
+  NcclSearchGraph ring;
+  ring.same_channels = false;
+  ring.cross_nic = 1;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> rings_on;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> rings_from;  // NIC, its GPU
+  for (const auto& order : table.orders) {
+    NcclSearchChannel channel;
+    for (const std::uint32_t gpu : order) channel.gpus.push_back(number_of(system, Kind::gpu, gpu));
+    if (several) {
+      channel.net_in = number_of(system, Kind::net, design.nic_of_gpu[order.front()]);
+      channel.net_out = number_of(system, Kind::net, design.nic_of_gpu[order.back()]);
+      ++rings_from[{channel.net_in, channel.gpus.front()}];
+    }
+    for (std::size_t i = 0; i < channel.gpus.size() - (several ? 1 : 0); ++i)
+      ++rings_on[{channel.gpus[i], channel.gpus[(i + 1) % channel.gpus.size()]}];
+    ring.channels.push_back(std::move(channel));
+  }
+  // The whole table again, so that the first channels are on different links.
+  const std::size_t count = ring.channels.size();
+  for (std::size_t i = count; i < count * table.repeat; ++i) ring.channels.push_back(ring.channels[i - count]);
+  ring.intra = std::numeric_limits<double>::max();
+  for (const auto& [pair, rings] : rings_on) {
+    const NcclPath& path = system.path(Kind::gpu, pair.first, Kind::gpu, pair.second);
+    ring.intra = std::min(ring.intra, path.bandwidth / (rings * table.repeat));
+    ring.intra_type = std::max(ring.intra_type, path.type);
+  }
+  ring.inter = ring.intra;
+  for (const auto& [ends, rings] : rings_from) {
+    const NcclPath& path = system.path(Kind::net, ends.first, Kind::gpu, ends.second);
+    ring.inter = std::min(ring.inter, path.bandwidth / (rings * table.repeat));
+    ring.inter_type = std::max(ring.inter_type, path.type);
+  }
+  ServerGraphs graphs{ring, ring, {}};
+  graphs.tree.pattern = GraphPattern::balanced_tree;
+  return graphs;
+}
+
 std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs) {
   std::string xml = "<graphs version=\"1\">\n";
   write_graph(xml, system, 0, graphs.ring);
@@ -295,7 +340,9 @@ std::string MachineChannels::first_server_xml(const std::vector<std::uint32_t>& 
 
 ServerGraphs MachineChannels::searched_or_given(const NcclSystem& system) const {
   const auto& given = shape_->design.given_graphs;
-  return given.empty() ? search_server(system) : given_server(system, given);
+  if (!given.empty()) return given_server(system, given);
+  if (auto tabled = tabled_server(system, shape_->design)) return *std::move(tabled);
+  return search_server(system);
 }
 
 MachineChannels::MachineChannels(std::shared_ptr<const ServerShape> shape) : shape_(std::move(shape)) {

@@ -35,6 +35,10 @@ ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& op
 /// channel does not have the accelerators of the system.
 ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given);
 
+/// The same for rings of a table (ServerDesign::RingTable), and trees along the same chains, as RCCL has them. Nothing
+/// if the design has no such table, or only some of its accelerators take part.
+std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const ServerDesign& design);
+
 /// The file that NCCL writes to NCCL_GRAPH_DUMP_FILE: graphs 0 (rings), 1 (trees) and 3 (NVLink SHARP).
 std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs);
 

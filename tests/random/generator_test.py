@@ -35,7 +35,7 @@ NOT_DRAWN = {
     "workload:checkpoint": {"transform"},
     "output": {"file"},
     "workload:training": {"operators", "rates", "transform", *DIMENSIONS, *OF_NCCL},
-    "topology.server": {"nccl_topology", "nccl_graphs", "collective_transport", "gpudirect", "nics_behind_cpu",
+    "topology.server": {"nccl_topology", "nccl_graphs", "rings", "collective_transport", "gpudirect", "nics_behind_cpu",
                         "cpu"},
     "topology:file": {"format", "server"},
     "topology:server": {"server"},

@@ -206,10 +206,40 @@ class ServerReader {
     if (const auto kernel = find("collective_kernel")) design_.collective_kernel = kernel->text();
     if (const auto transport = find("collective_transport")) design_.collective_transport = transport->text();
     if (const auto file = find("nccl_graphs")) design_.given_graphs = read_nccl_graphs(*file, design_);
+    read_rings();
     if (const auto behind = find("nics_behind_cpu")) design_.nics_behind_cpu = behind->boolean();
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
     read_one_of("architecture", gpu_architecture_names, design_.architecture);
     read_one_of("cpu", host_cpu_names, design_.cpu);
+  }
+  void read_rings() {
+    const auto rings = find("rings");
+    if (!rings || (rings->is_scalar() && rings->text() == "none")) return;
+    if (const auto table = rings->find("one_server")) design_.rings_of_one_server = ring_table(*table);
+    if (const auto table = rings->find("several_servers")) {
+      if (design_.nics.empty()) throw table->error("rings over several servers need NICs");
+      design_.rings_of_several_servers = ring_table(*table);
+    }
+    rings->finish();
+  }
+  ServerDesign::RingTable ring_table(const Spec& spec) const {
+    constexpr std::int64_t max_repeat = 32;
+    ServerDesign::RingTable table;
+    if (const auto repeat = spec.find("repeat"))
+      table.repeat = static_cast<std::uint32_t>(repeat->integer(1, max_repeat));
+    for (const Spec& order : spec.at("orders").items()) {
+      std::vector<std::uint32_t> gpus;
+      for (const Spec& gpu : order.items()) {
+        gpus.push_back(static_cast<std::uint32_t>(gpu.integer(0, design_.gpus - 1)));
+        if (std::find(gpus.begin(), gpus.end() - 1, gpus.back()) != gpus.end() - 1)
+          throw gpu.error(fmt::format("GPU {} is in the ring twice", gpus.back()));
+      }
+      if (gpus.size() != design_.gpus)
+        throw order.error(fmt::format("found {} GPUs; expected all {} of the server", gpus.size(), design_.gpus));
+      table.orders.push_back(std::move(gpus));
+    }
+    spec.finish();
+    return table;
   }
   /// `names` in the order of the values.
   template <class Value, std::size_t count>

@@ -74,10 +74,17 @@ struct ServerDesign {
     std::vector<Channel> channels;
   };
   std::vector<GivenGraph> given_graphs;
-  std::string collective_transport;  ///< how its NICs carry them: a file of collectives/transports; or empty
-  bool nics_behind_cpu = false;      ///< GPUs reach their NICs through a CPU
-  bool gpudirect = true;             ///< NICs read and write the memory of GPUs, else that of the host
-  std::string network_routing;       ///< routing between NICs; empty: the network's own
+  /// Rings through all accelerators of a server that are no result of a search, as RCCL has them for known servers.
+  struct RingTable {
+    std::uint32_t repeat = 1;                        ///< each ring occurs as often
+    std::vector<std::vector<std::uint32_t>> orders;  ///< [rings][gpus]
+  };
+  RingTable rings_of_one_server;
+  RingTable rings_of_several_servers;  ///< in by the NIC of the first GPU, out by that of the last
+  std::string collective_transport;    ///< how its NICs carry them: a file of collectives/transports; or empty
+  bool nics_behind_cpu = false;        ///< GPUs reach their NICs through a CPU
+  bool gpudirect = true;               ///< NICs read and write the memory of GPUs, else that of the host
+  std::string network_routing;         ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

@@ -13,7 +13,7 @@ LAUNCH_US = {"H800": 36, "MI300X": 44, "H200": 36}
 SERVERS = {
     "H800": {"design": "hgx_h100", "nvlink_rate": "200 GB/s"},
     "H200": {"design": "hgx_h200"},
-    "MI300X": {"design": "mi300x", "nvlink_rate": "48 GB/s"},  # effective, of 64 (rocm.blogs.amd.com, mi300x-rccl-xgmi)
+    "MI300X": {"design": "mi300x"},
 }
 
 
