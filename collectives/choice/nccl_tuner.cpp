@@ -305,7 +305,8 @@ class NcclTuner : public CollectiveSelector {
     }
     const bool heads = !call.graph || machine.nvls_heads > 0;
     if (switches_reduce && heads && machine.ranks_per_server > 1 && !chain) {
-      if (machine.servers == 1) weigh(NcclAlgorithm::nvls, "nvls", Protocol::simple);
+      const bool fits = kind == CollectiveKind::all_reduce || machine.ranks_per_server <= max_nvls_heads;
+      if (machine.servers == 1 && fits) weigh(NcclAlgorithm::nvls, "nvls", Protocol::simple);
       if (machine.servers > 1 && kind == CollectiveKind::all_reduce)
         weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);
     }

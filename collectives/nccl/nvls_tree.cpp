@@ -94,7 +94,7 @@ class NvlsTree final : public CollectiveAlgorithm {
   bool supports(CollectiveKind kind) const override { return kind == CollectiveKind::all_reduce; }
   std::optional<Protocol> fixed_protocol() const override { return Protocol::simple; }
   std::uint32_t credits(const CollectiveCall& call) const override {
-    return nvls_tree_sizes(call, server_size(call)).credits;
+    return nvls_tree_sizes(call, nvls_heads(server_size(call))).credits;
   }
   // First those of the reduction, then those of the broadcast; each has both trees.
   std::uint32_t channels(const CollectiveCall& call) const override { return 2 * half(call); }
@@ -122,10 +122,11 @@ class NvlsTree final : public CollectiveAlgorithm {
     if (n == 1) return lone_stream(call, lane);
     const std::uint32_t count = half(call);
     const std::uint32_t in_server = server_size(call);
-    const MessageSizes sizes = nvls_tree_sizes(call, in_server);
+    const std::uint32_t heads = nvls_heads(in_server);
+    const MessageSizes sizes = nvls_tree_sizes(call, heads);
     const ChannelShare share{count, lane % count};
     const std::uint32_t server = index < n ? index / in_server : index - n;
-    const SwitchedServer own{HeadShares::of_vector(call, share, in_server, sizes.chunk), sizes, n + server,
+    const SwitchedServer own{HeadShares::of_vector(call, share, heads, sizes.chunk), sizes, n + server,
                              Peers::range(server * in_server, in_server)};
     const TreePart part{own, server, index % in_server, n / in_server, lane % count >= count / 2 ? 1U : 0U};
     const bool reduction = lane % (2 * count) < count;
@@ -134,8 +135,11 @@ class NvlsTree final : public CollectiveAlgorithm {
       return stream_of(kind != 0 ? no_steps() : reduction ? own.sums_in_switch() : own.copies_in_switch());
     const std::uint32_t sums = 2 * count + lane % count;
     const std::uint32_t up = 4 * count + lane % count;
-    if (kind == 0) return stream_of(reduction ? own.contribute() : publish(part, part.is_root() ? up : up + count));
-    if (kind == 1) return stream_of(reduction ? take_sums(part) : own.take_all());
+    if (kind == 0 && reduction) return stream_of(own.contribute());
+    if (kind == 1 && !reduction) return stream_of(own.take_all());
+    if (!own.is_head(part.head)) return stream_of(no_steps());
+    if (kind == 0) return stream_of(publish(part, part.is_root() ? up : up + count));
+    if (kind == 1) return stream_of(take_sums(part));
     if (!reduction) return stream_of(copy_down(part, up));
     return stream_of(part.chunks([=](const HeadChunk& chunk) { return reduce_up(part, chunk, sums); }));
   }

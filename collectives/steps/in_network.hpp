@@ -100,14 +100,15 @@ struct HeadChunk {
 };
 StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenerator(const HeadChunk&)> steps);
 
-/// The GPUs of a server and the NVSwitch, each GPU head of the chunks of its place.
+/// The GPUs of a server and the NVSwitch, each of the first GPUs head of the chunks of its place.
 struct SwitchedServer {
   HeadShares shares;
   MessageSizes sizes;
   std::uint32_t aggregator = 0;
   Peers gpus;
 
-  Peers heads() const { return Peers::range(0, gpus.count); }
+  Peers heads() const { return Peers::range(0, shares.heads()); }
+  bool is_head(std::uint32_t place) const { return place < shares.heads(); }
   /// A GPU's own data of every head, to the switch; and the result of every head from it. To NCCL these are the chunks
   /// of a loop in one step each (src/device/prims_simple.h, scatter and gather): a scatter begins with its first head,
   /// and a gather ends when the last one has arrived.

@@ -46,6 +46,12 @@ inline std::uint32_t nvls_channels(const CollectiveCall& call) {
   return nvls_tuning(call, call.graph ? call.graph->servers() : 1).channels;
 }
 
+/// GPUs of a server that have a share of an all-reduce by NVLink SHARP: NCCL_MAX_NVLS_ARITY, src/include/device.h.
+constexpr std::uint32_t max_nvls_heads = 32;
+constexpr std::uint32_t nvls_heads(std::uint32_t in_server) {
+  return in_server < max_nvls_heads ? in_server : max_nvls_heads;
+}
+
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 constexpr std::int64_t align_up(std::int64_t a) { return divide_up(a, nccl_alignment) * nccl_alignment; }
 

@@ -59,12 +59,12 @@ function(weft_precompile target)
   endif()
 endfunction()
 
-# weft_room(NAME [RUNS_ONCE] [DEPENDS ROOM...] [LIBRARIES TARGET...])
+# weft_room(NAME [RUNS_ONCE] [BY_HAND] [DEPENDS ROOM...] [LIBRARIES TARGET...])
 # The *.cpp of src/NAME, or of NAME for the open folders, and of the folders in it become the object library weft_NAME.
 # A room without *.cpp is an interface library. main.cpp is left to weft_program. RUNS_ONCE: what it does is done once
-# for a run or an operation, not once per packet.
+# for a run or an operation, not once per packet. BY_HAND: it lays out records in bytes; sanitizers test their alignment.
 function(weft_room name)
-  cmake_parse_arguments(room "RUNS_ONCE" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(room "RUNS_ONCE;BY_HAND" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   if(NOT IS_DIRECTORY ${folder})
     set(folder ${CMAKE_SOURCE_DIR}/${name})
@@ -79,6 +79,9 @@ function(weft_room name)
     if(room_RUNS_ONCE)
       # Most of the time to run it goes elsewhere: Release has it at -O1, which is compiled in half of the time of -O3.
       target_compile_options(weft_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
+    if(room_BY_HAND AND WEFT_SANITIZE MATCHES undefined)
+      target_compile_options(weft_${name} PRIVATE -fsanitize=alignment)
     endif()
     # GCC 12 at -O3 warns of overflows within precompiled headers that are none.
     if(room_RUNS_ONCE OR WEFT_SANITIZE)

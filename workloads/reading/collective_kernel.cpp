@@ -85,6 +85,7 @@ class KernelReader {
     if (kernel.warp.bps() <= 0) throw spec.at("warp_rate").error("found 0; expected a rate such as 2 GB/s");
     if (const auto reads = spec.find("receivers_read")) kernel.receivers_read = reads->boolean();
     kernel.nvls_loop = time_if_any(spec, "nvls_loop");
+    if (spec.has("nvls_rate")) kernel.nvls_rate = rate(spec, "nvls_rate");
     spec.finish();
     return kernel;
   }
@@ -187,6 +188,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
     // The slices of all heads are a loop.
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
     tuning.stage_latency = kernel.nvls_loop;
+    tuning.stage_rate = Bandwidth::from_bps(kernel.nvls_rate.bps() / std::max(1U, heads));
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;
   }

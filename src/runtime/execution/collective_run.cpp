@@ -88,7 +88,12 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   if (tuning.network_rate.bps() > 0 && (rate.bps() == 0 || tuning.network_rate < rate) && over_network(step))
     rate = tuning.network_rate;
   const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
-  const Time latency = bounded_sum(tuning.step_latency, step.joined ? Time() : tuning.stage_latency);
+  Time stage;
+  if (!step.joined) {
+    stage = tuning.stage_latency;
+    if (tuning.stage_rate.bps() > 0) stage = std::max(stage, serialization_time(slice, tuning.stage_rate));
+  }
+  const Time latency = bounded_sum(tuning.step_latency, stage);
   return bounded_sum(latency, std::max(of_bytes, tuning.min_step));
 }
 

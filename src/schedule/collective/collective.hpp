@@ -124,6 +124,7 @@ struct CollectiveTuning {
   Time launch;                        ///< from the start of a call to its first step: the kernel launch
   Time step_latency;                  ///< of each slice that a rank handles, before it goes on
   Time stage_latency;                 ///< more of each slice of a step that is not joined
+  Bandwidth stage_rate;               ///< such a slice takes at least its bytes at this rate more; 0: no time
   Bandwidth reduce_rate;              ///< bytes of slices that are reduced, per channel; 0: no time
   Bandwidth copy_rate;                ///< bytes of all other slices, per channel; 0: no time
   Bandwidth store_rate;               ///< instead of these, of slices that come and go no further; 0: as the others
