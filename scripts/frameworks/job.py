@@ -40,8 +40,8 @@ class Groups:
 
 
 class Job:
-    """Writes the calls of one rank. `count` is called with each (kind, group's ranks, bytes, number of the call,
-    place)."""
+    """Writes the calls of one rank. `count` is called with each (kind, group, bytes, number of the call, place). A
+    group is (name, ranks): several may have the same ranks, and the calls of each have an order of their own."""
 
     def __init__(self, groups, tags, names, symmetric=False, count=None):
         self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
@@ -85,11 +85,11 @@ class Job:
         self.check_size(timeline, name, call, place)
         if call.root >= len(ranks):
             raise timeline.error(place, f"{call.kind} has the root {call.root} in a process group of {len(ranks)}")
-        self.count(call.kind, ranks, call.size, call.root, place)
+        self.count(call.kind, key_of(call.group, ranks), call.size, call.root, place)
         return out.collective(name, after, call.kind, call.size, self.names.of(call.group, ranks), stream, call.root)
 
-    def tag(self, ranks, purpose):
-        return 2 * self.tags.setdefault(tuple(ranks), len(self.tags)) + purpose
+    def tag(self, call, ranks, purpose):
+        return 2 * self.tags.setdefault(key_of(call.group, ranks), len(self.tags)) + purpose
 
     def write_message(self, out, timeline, name, after, call, stream, place):
         ranks = self.members(timeline, call, place)
@@ -108,8 +108,9 @@ class Job:
                        f"member {call.peer_position} of a process group in which {len(ranks)} ranks were traced")
             raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is {end}; expected another rank")
         self.check_size(timeline, name, call, place)
-        self.count(call.kind, ranks, call.size, peer, place)
-        return out.message(name, after, call.kind == "send", call.size, peer, self.tag(ranks, MESSAGE_TAG), stream)
+        self.count(call.kind, key_of(call.group, ranks), call.size, peer, place)
+        tag = self.tag(call, ranks, MESSAGE_TAG)
+        return out.message(name, after, call.kind == "send", call.size, peer, tag, stream)
 
     def write_uneven(self, out, timeline, name, after, call, place):
         """An all-to-all of different sizes: NCCL's is a send to and a receive from each, too (no bytes, no message)."""
@@ -121,8 +122,8 @@ class Job:
         if max(*sends, *receives) > MOST:
             raise timeline.error(place, f"'{name[:80]}': {max(*sends, *receives)} bytes to or from one rank; expected "
                                         "0 to 2^63 - 1")
-        self.count("all_to_all", ranks, sum(sends), (tuple(sends), tuple(receives)), place)
-        tag = self.tag(ranks, COLLECTIVE_TAG)
+        self.count("all_to_all", key_of(call.group, ranks), sum(sends), (tuple(sends), tuple(receives)), place)
+        tag = self.tag(call, ranks, COLLECTIVE_TAG)
         nodes = set()
         if self.symmetric:
             # This rank sends as many bytes to its next neighbour as the traced rank, and gets as many from the previous
@@ -140,56 +141,61 @@ class Job:
         return nodes
 
 
+def key_of(name, ranks):
+    """A group among those of the job. The group of all ranks is "" or "0" if the trace does not name it."""
+    return name or "0", tuple(ranks)
+
+
 class Calls:
     """The calls of all ranks in a few bytes each: all members of a group must have the same calls in the same order."""
 
     def __init__(self):
-        self.of_groups = {}  # ranks of the group: [number of the kind of call, ...]
+        self.of_groups = {}  # group: [number of the kind of call, ...]
         self.shapes, self.first = {}, {}
-        self.found = {}  # (ranks, rank): number of calls - 1; ranks are read in ascending order
+        self.found = {}  # (group, rank): number of calls - 1; ranks are read in ascending order
         self.counts, self.sizes = {}, {}
         self.paths = {}
 
     def counter(self, rank, path):
         self.paths[rank] = path
 
-        def count(kind, ranks, size, detail, place):
+        def count(kind, group, size, detail, place):
             self.counts[kind] = self.counts.get(kind, 0) + 1
             self.sizes[kind] = self.sizes.get(kind, 0) + size
             if kind not in ("send", "recv"):
-                self.compare(rank, path, tuple(ranks), kind, size, detail, place)
+                self.compare(rank, path, group, kind, size, detail, place)
 
         return count
 
-    def compare(self, rank, path, ranks, kind, size, detail, place):
-        at = self.found[ranks, rank] = self.found.get((ranks, rank), -1) + 1
+    def compare(self, rank, path, group, kind, size, detail, place):
+        at = self.found[group, rank] = self.found.get((group, rank), -1) + 1
         uneven = isinstance(detail, tuple)
         shape = (kind, None if uneven or kind in ("barrier", "scatter", "gather") else size, None if uneven else detail)
         number = self.shapes.setdefault(shape, len(self.shapes))
-        calls = self.of_groups.setdefault(ranks, [])
+        calls = self.of_groups.setdefault(group, [])
         if at == len(calls):
             calls.append(number)
         elif calls[at] != number:
             other = next(one for one, value in self.shapes.items() if value == calls[at])
-            raise InputError(path, place, f"call {at} of the group {brief(ranks)} is {said(shape)} on rank {rank}, and "
-                             f"{said(other)} on {self.who_makes(ranks, at)}; all ranks of a group make the same calls "
-                             f"in the same order")
+            raise InputError(path, place, f"call {at} of the group {brief(group[1])} is {said(shape)} on rank {rank}, "
+                             f"and {said(other)} on {self.who_makes(group, at)}; all ranks of a group make the same "
+                             "calls in the same order")
 
-    def who_makes(self, ranks, at):
+    def who_makes(self, group, at):
         """The first rank that makes call `at` of a group."""
-        rank = next(one for one in sorted(ranks) if self.found.get((ranks, one), -1) >= at)
+        rank = next(one for one in sorted(group[1]) if self.found.get((group, one), -1) >= at)
         return f"rank {rank} ({self.paths[rank]})"
 
     def check(self):
         """Every rank has all calls of its groups."""
-        for ranks, calls in self.of_groups.items():
-            for rank in ranks:
-                count = self.found.get((ranks, rank), -1) + 1
+        for group, calls in self.of_groups.items():
+            for rank in group[1]:
+                count = self.found.get((group, rank), -1) + 1
                 if count != len(calls):
                     made = f"{count} call{'' if count == 1 else 's'}"
                     raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {made} in the "
-                                     f"group {brief(ranks)}, and {self.who_makes(ranks, len(calls) - 1)} {len(calls)}: "
-                                     "the traces do not have the same steps")
+                                     f"group {brief(group[1])}, and {self.who_makes(group, len(calls) - 1)} "
+                                     f"{len(calls)}: the traces do not have the same steps")
 
 
 def brief(ranks):

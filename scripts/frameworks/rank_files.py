@@ -82,17 +82,21 @@ class RankFile:
 
 
 class GroupNames:
-    """Process groups of all ranks, each with a unique name, in the file that the workload's `groups` names. "0" is all
-    ranks."""
+    """Process groups of all ranks, each with a unique name, in the file that the workload's `groups` names. "0" is the
+    first one that has all ranks; others with all ranks have names of their own, because the order of their calls is
+    another one."""
 
     def __init__(self, world):
-        self.world, self.names, self.taken = world, {}, {"", "0"}
+        self.world, self.names, self.taken, self.whole = world, {}, {"", "0"}, None
 
     def of(self, name, ranks):
         """The unique name of a group that its ranks call `name`."""
         ranks = tuple(ranks)
+        name = name or "0"
         if ranks == tuple(range(self.world)):
-            return "0"
+            self.whole = self.whole or name
+            if name == self.whole:
+                return "0"
         if (found := self.names.get((name, ranks))) is None:
             found = name if name not in self.taken else f"{name}.{ranks[0]}"
             while found in self.taken:

@@ -111,6 +111,32 @@ class Pytorch(ImportTest):
         (start, end), = self.reductions()
         self.assertEqual((start, found[1, "behind"]), (10, (end, end + 5)))
 
+    def test_groups_of_the_same_ranks(self):
+        """Data parallelism and experts of all ranks, and of two of them: their collectives are on two streams and begin
+        in another order on rank 1, because the calls of each group alone have an order. All begin 10 us after the
+        first kernel began, and sends of both groups find the receives of their own group."""
+        for ranks in ([0, 1], [0, 1, 2]):
+            world = len(ranks)
+            for rank in ranks:
+                trace = Trace(rank, world, {"dp": [0, 1], "ep": [0, 1]})
+                trace.kernel(100, 10, 10, "first")
+                later = (115, 112) if rank == 1 else (112, 115)
+                if rank < 2:
+                    trace.collective("_reduce_scatter_base", 2 * MIB, later[0], 30, 16, 20, "ReduceScatter_Sum_bf16",
+                                     out=MIB, dtype="BFloat16", group="dp")
+                    trace.collective("alltoall_base", MIB, later[1], 30, 20, 24, "SendRecv", dtype="BFloat16",
+                                     group="ep")
+                    kind, end = ("send", "Dst Rank") if rank == 0 else ("recv", "Src Rank")
+                    for at, group in enumerate(("dp", "ep") if rank == 0 else ("ep", "dp")):
+                        trace.collective(kind, 100 if group == "dp" else 200, 160 + 10 * at, 5, 30 + 5 * at, 28 + at,
+                                         "SendRecv", group=group, **{end: 1 - rank})
+                self.traces(trace)
+            read = self.imported("traces", "--overlap", "network")
+            self.assertEqual(read["bytes"], {"reduce_scatter": 2 * 4 * MIB, "all_to_all": 2 * 2 * MIB, "send": 1200,
+                                             "recv": 1200})
+            self.run_imported()
+            self.assertEqual([start for start, _ in self.reductions()], [10, 10])
+
     def test_the_host_is_late(self):
         """The second kernel is launched 40 us after the first one had ended; the host's way to it counts from the
         beginning, so that a longer first kernel hides it."""
