@@ -32,9 +32,18 @@ class Defaults:
         self.regions = {name: float(value) for name, value in data["regions"].items()}
 
 
+WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
+
+
 @functools.cache
 def defaults():
-    return Defaults(pathlib.Path(__file__).resolve().parents[2] / "workloads" / "accounting" / "figures.yaml")
+    return Defaults(WORKLOADS / "accounting" / "figures.yaml")
+
+
+@functools.cache
+def titles_of_devices():
+    """{title, as runs print it: name} of the devices that have figures."""
+    return {nodes.load(WORKLOADS / "devices" / f"{name}.yaml")[1].data()["name"]: name for name in defaults().accelerators}
 
 
 def number(item, least=0.0, most=1e30):
@@ -114,11 +123,15 @@ class Settings:
                 raise key.error(f"no link of the machine is of class '{key.node.value}'; expected one of {', '.join(known)}")
         return self.lengths
 
+    def accelerator_of(self, device=None):
+        """The name of the accelerator whose figures count."""
+        return self.accelerator or device or USUAL_ACCELERATOR
+
     def values(self, estimate, device=None):
         """{figure: value} for machines of that device, unless the settings name another one."""
         known = defaults()
         values = {name: row[estimate] for name, row in known.figures.items()}
-        values.update(known.accelerators.get(self.accelerator or device or USUAL_ACCELERATOR, {}))
+        values.update(known.accelerators.get(self.accelerator_of(device), {}))
         values.update({name: row[estimate] for name, row in self.given.items()})
         return values
 

@@ -68,6 +68,8 @@ def as_table(usage, settings):
     whole = sum(parts.values()) or 1
     text += "\n\n  energy at the plugs, mid: " + ", ".join(
         f"{part} {100 * joules / whole:.3g} %" for part, joules in parts.items() if joules)
+    rated = accounts["mid"].values["accelerator_power"]
+    text += f"\n  accelerators are {settings.accelerator_of(usage['device'])}, rated at {rated:g} W"
     return text + "\n"
 
 
@@ -75,7 +77,8 @@ def as_json(usage, settings):
     accounts = accounts_of(usage, settings)
     mid = accounts["mid"]
     bill = {**usage["bill"], "servers": servers_of(mid.bill, settings)}
-    return json.dumps({"complete": is_complete(usage), "bill_of_materials": bill, "steps": usage["steps"],
+    return json.dumps({"complete": is_complete(usage), "bill_of_materials": bill,
+                       "accelerator": settings.accelerator_of(usage["device"]), "steps": usage["steps"],
                        "tokens_per_step": mid.tokens, "flop_per_step": mid.flop, "training_steps": mid.training_steps,
                        **{estimate: {"figures": one.figures, "energy": one.energy_parts, "capital": one.capital_parts,
                                      "embodied": one.embodied_parts} for estimate, one in accounts.items()}}, indent=2)

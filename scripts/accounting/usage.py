@@ -9,7 +9,7 @@ import numpy
 from support.errors import StudyError
 
 from .bill import RATE, Links, bill_of_links
-from .settings import defaults
+from .settings import defaults, titles_of_devices
 
 PICO = 1e-12
 BATCH = re.compile(r"(\d+) sequences of (\d+) tokens")
@@ -44,9 +44,22 @@ def storage_hosts(topology, hosts, per_server):
 
 
 def device_of(experiment):
-    """The name of the workload's device, if there are figures for it."""
+    """The name of the workload's device, or of that of all jobs that have one, if there are figures for it."""
     workload = experiment.get("workload")
-    name = workload.get("device") if isinstance(workload, dict) else None
+    workload = workload if isinstance(workload, dict) else {}
+    jobs = workload.get("jobs") if isinstance(workload.get("jobs"), list) else []
+    each = [workload, *(job.get("workload") for job in jobs if isinstance(job, dict))]
+    return the_one({str(one["device"]) for one in each if isinstance(one, dict) and "device" in one})
+
+
+def device_of_run(model, experiment):
+    """The same from the run's description of its jobs, whose workloads may be in other files."""
+    titles = {text for name, text in model.items() if name == "device" or name.endswith(": device")}
+    return the_one({titles_of_devices().get(title) for title in titles}) if titles else device_of(experiment)
+
+
+def the_one(names):
+    name = names.pop() if len(names) == 1 else None
     return name if name in defaults().accelerators else None
 
 
@@ -106,9 +119,9 @@ def usage_of_file(file):
     steps, job_time = longest_job(file)
     compute, communication = of_accelerators(ranks, computing, span)
     memory = of_text(MEMORY, model, "memory per rank")
-    return {"complete": bool(file.attrs.get("complete", 1)), "bill": bill.as_data(), "device": device_of(experiment),
-            "span": span * PICO, "steps": steps, "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
-            "copies": copies,
+    return {"complete": bool(file.attrs.get("complete", 1)), "bill": bill.as_data(),
+            "device": device_of_run(model, experiment), "span": span * PICO, "steps": steps,
+            "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop, "copies": copies,
             "compute": compute * PICO, "communication": communication * PICO, "switch_busy": float(busy.sum()),
             "memory": None if memory is None else int(memory[0] * 1e9),
             "fits": 0 if "DOES NOT FIT" in model.get("memory per rank", "") else 1}

@@ -238,6 +238,20 @@ class Runs(ProgramTest):
             for state, column in (("compute", 1), ("communication", 2)):
                 self.assertAlmostEqual(sum(row[0] * 1e-6 * row[column] for row in states), energy[state], 9)
 
+    def test_the_accelerator_of_several_jobs(self):
+        """Jobs name the device, one in the experiment and one in a file: 400 W while an A100 computes, as in a job that
+        runs alone. Jobs with different devices do not say what the machine has."""
+        job = {"kind": "program", "ranks": 2, "operations": [{"rank": "all", "compute": "1 ms"}]}
+        self.write(json.dumps({"workload": {**job, "device": "a100-sxm"}}), "job.yaml")
+        for device, watts in (("a100-sxm", 400), ("b200-sxm", 700)):
+            workload = {"kind": "jobs", "jobs": [{"workload": {**job, "device": device}}, {"workload": "job.yaml"},
+                                                 {"workload": COLLECTIVE}]}
+            _, results = self.simulate({"topology": {**STAR, "hosts": 6}, "workload": workload})
+            found = self.account(results)
+            self.assertEqual(found["accelerator"], device if watts == 400 else "h100-sxm")
+            self.assertAlmostEqual(found["mid"]["energy"]["compute"], 4 * 1e-3 * watts, 12)
+            self.assertEqual(self.account(results, "--set", "accelerator=v100-sxm")["accelerator"], "v100-sxm")
+
     def test_states_times_powers(self):
         """The energy of a step, from /ranks, /links and the figures: 16 GPUs on 20 switches of 4 ports, in two servers."""
         summary, results = self.simulate(TRAINING)
