@@ -33,6 +33,7 @@ class Communication:
     sends: list = field(default_factory=list)  # of an all_to_all with different sizes: bytes to each member
     receives: list = field(default_factory=list)
     sequence: int | None = None
+    cut: bool | None = None  # its splits have been cut short: torch.profiler writes 30 of them (saveNcclMeta)
 
     def text(self):
         return json.dumps({key: value for key, value in asdict(self).items() if value not in (None, [])})
@@ -108,7 +109,8 @@ def communication(name, into, out, members, group, root=0, in_splits=(), out_spl
     elif kind == "all_to_all":
         in_splits, out_splits = numbers(in_splits), numbers(out_splits)
         if in_splits is None or out_splits is None:
-            raise ValueError("its split sizes have been cut short; record the trace without truncation")
+            found.size, found.cut = None, True
+            return found
         for splits in (in_splits, out_splits):
             if splits and (len(splits) != members or min(splits) < 0):
                 raise ValueError(f"{len(splits)} split sizes for {members} members")

@@ -75,6 +75,10 @@ class Job:
 
     @staticmethod
     def check_size(timeline, name, call, place):
+        if call.cut:
+            raise timeline.error(place, f"'{name[:80]}': the split sizes of this all_to_all have been cut short, as "
+                                        "torch.profiler does beyond 30 ranks; execution traces (ExecutionTraceObserver) "
+                                        "beside these files have all of them")
         if call.size is None:
             raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
         if not 0 <= call.size <= MOST:

@@ -346,7 +346,8 @@ class ProgramOfTimeline:
             if not found:
                 raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin, self.timeline)} "
                                                 "communicates, and no NVTX range of NCCL that says what precedes its "
-                                                "launch: profile with --trace=cuda,nvtx")
+                                                "launch: profile with --trace=cuda,nvtx, and without CUDA graphs, "
+                                                "whose replayed kernels have no ranges")
             return found
         found = self.recorded_calls(external, begin, thread)
         own = Communication.of_text(call) if call else None
@@ -362,7 +363,8 @@ class ProgramOfTimeline:
         raise self.timeline.error(
             place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective "
                    f"name' and no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, "
-            f"and so have execution traces beside these files")
+                   f"and so have execution traces beside these files; kernels that a CUDA graph replays have neither: "
+                   f"profile without graphs")
 
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""

@@ -312,6 +312,30 @@ class Pytorch(ImportTest):
                                                          "allreduce", [], [], 0, 1, 2], 77)])
         self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 12000})
 
+    def test_splits_that_kineto_cuts_short(self):
+        """saveNcclMeta writes the first 30 splits and "...": an execution trace beside has them. Rank r of 32 sends
+        r + 1 rows of 100 floats to each rank, so that 31 x (1 + ... + 32) x 400 B are sent."""
+        world = 32
+        for rank in range(world):
+            out = [i + 1 for i in range(world)]
+            trace = Trace(rank, world)
+            trace.external = 40
+            cut = ", ".join
+            splits = {"In split size": f"[{cut([str(rank + 1)] * 30)}, ...]",
+                      "Out split size": f"[{cut(map(str, out[:30]))}, ...]"}
+            trace.collective("all_to_allv", 100 * (rank + 1) * world, 100, 50, 90, kernel="SendRecv",
+                             out=100 * sum(out), **splits)
+            self.traces(trace)
+        self.refused("traces", says=[r"rank0.json:\d+: 'ncclDevKernel_SendRecv", "cut short", "execution traces"])
+        for rank in range(world):
+            tensors = [[[1, 2, 0, 100 * (rank + 1) * world, 4, f"cuda:{rank}"]]]
+            self.execution(rank, [("record_param_comms", [*tensors, 5, ["0", "default_pg"], rank, "all_to_allv",
+                                                          [rank + 1] * world, [i + 1 for i in range(world)], 0, 1,
+                                                          world], 41, [[1, 2, 0, 100 * sum(out), 4, f"cuda:{rank}"]])])
+        read = self.imported("traces")
+        self.assertEqual((read["operations"]["send"], read["sent_bytes"]["send"]),
+                         (world * 31, 31 * 400 * sum(range(1, 33))))
+
     # Ranks
 
     def test_ranks_that_were_not_traced(self):
