@@ -330,9 +330,9 @@ void RankExecutor::end_recv(Time now, std::uint64_t id, const Message& last, std
 
 RankTransfers RankExecutor::transfers(Time end) const {
   RankTransfers result = book_.transfers(end);
-  for (const auto& [id, live] : live_)
-    if (live.started && live.operation.kind == Operation::Kind::collective)
-      result.under_way.emplace_back(live.operation.call->id, live.start.ps());
+  for (const LiveOperation* live : in_order())
+    if (live->started && live->operation.kind == Operation::Kind::collective)
+      result.under_way.emplace_back(live->operation.call->id, live->start.ps());
   return result;
 }
 

@@ -129,6 +129,7 @@ class RankExecutor {
 
   BecauseOfSending since_last_answer(Time now, std::uint32_t queue_pair);
   std::string describe(const LiveOperation& live) const;
+  std::vector<const LiveOperation*> in_order() const;
 
   Rank rank_;
   const Placement& placement_;
@@ -151,9 +152,9 @@ class RankExecutor {
   std::size_t under_way_ = 0;  // of live_, those that have begun
   bool asks_for_processors_ = false;
   Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
-  std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
-  std::map<std::uint64_t, LiveOperation> live_;
-  std::vector<std::uint64_t> candidates_;  // operations that may have become startable
+  std::multimap<Time, std::uint64_t> delayed_;             // not_before in the future -> operation
+  std::unordered_map<std::uint64_t, LiveOperation> live_;  // looked up several times an operation; see in_order()
+  std::vector<std::uint64_t> candidates_;                  // operations that may have become startable
   OperationQueues queues_;
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   MessageMatching matching_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The reasons for which the operations of a rank wait.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "runtime/execution/rank_executor.hpp"
@@ -12,8 +14,18 @@ std::string RankExecutor::describe(const LiveOperation& live) const {
          live.describe();
 }
 
+// Operations that have not ended, in the order of the program.
+std::vector<const LiveOperation*> RankExecutor::in_order() const {
+  std::vector<const LiveOperation*> all;
+  all.reserve(live_.size());
+  for (const auto& entry : live_) all.push_back(&entry.second);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->operation.id < b->operation.id; });
+  return all;
+}
+
 void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
-  for (const auto& [id, live] : live_) {
+  for (const LiveOperation* operation : in_order()) {
+    const LiveOperation& live = *operation;
     if (!live.started) continue;
     if (live.operation.kind == Operation::Kind::recv && !live.operation.any_source)
       waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
@@ -29,9 +41,9 @@ void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
 
 std::vector<std::string> RankExecutor::waiting(std::size_t max) const {
   std::vector<std::string> lines;
-  for (const auto& [id, live] : live_) {
+  for (const LiveOperation* live : in_order()) {
     if (lines.size() >= max) return lines;
-    lines.push_back(describe(live));
+    lines.push_back(describe(*live));
   }
   if (lines.empty() && !finished())
     lines.push_back(fmt::format("rank {}: messages have come that no operation receives", rank_.value()));
