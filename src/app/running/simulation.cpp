@@ -216,9 +216,11 @@ void Simulation::run_epochs(const Looker& look, RunFacts& facts) {
   engine->set_between_epochs([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    return wish == Look::go_on && fabric_ != nullptr && fabric_->deadlocks().suspicious() ? Look::pause : wish;
+    if (wish != Look::go_on || fabric_ == nullptr) return wish;
+    return fabric_->deadlocks().suspicious() || fabric_->path_refusal().at < Time::max() ? Look::pause : wish;
   });
   engine->set_on_pause([this](Time now) {
+    refuse_path(now);
     if (fabric_ != nullptr && group_.sum(fabric_->deadlocks().take_suspicion() ? 1 : 0) > 0)
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
@@ -233,6 +235,7 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   constexpr std::int64_t epochs = 256;
   const std::int64_t interval = epochs * fabric_->inner_epoch().ps();
   const Looker watching = [this, &look](Time now) {
+    refuse_path(now);
     if (fabric_->deadlocks().take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
   };
@@ -278,6 +281,17 @@ void Simulation::run_engine() {
     prepare(group_, [] { ns3::Simulator::Run(); });
   else
     ns3::Simulator::Run();
+  refuse_path(Time::max());
+}
+
+// All events before `time` have happened on all processes: for any number of them the same refusal is the first.
+void Simulation::refuse_path(Time time) {
+  if (fabric_ == nullptr) return;
+  const PathRefusal mine = fabric_->path_refusal();
+  const Time first = Time::from_ps(group_.minimum(mine.at.ps()));
+  if (first >= time) return;
+  const std::int64_t host = mine.at == first ? mine.host.value() : INT64_MAX;
+  throw AgreedFailure{exit_input, group_.minimum(host) == host ? mine.message : ""};
 }
 
 // A cycle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for

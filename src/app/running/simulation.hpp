@@ -83,6 +83,7 @@ class Simulation {
   void start_background();
   bool transfers_unfinished();
   void refuse_deadlock(Time stopped_by);
+  void refuse_path(Time time);
   CongestionTotals congestion();
   void run_epochs(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);

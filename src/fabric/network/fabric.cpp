@@ -51,6 +51,10 @@ void Fabric::build_queues() {
 
 bool Fabric::buffered() const { return model_->buffered(); }
 
+PathRefusal Fabric::path_refusal() const {
+  return model_->ask_queued([](const QueuedModel& model) { return model.nics.refusal; });
+}
+
 void Fabric::expect_cold_caches() { epochs_->expect_cold_caches(); }
 
 // Links --------------------------------------------------------------------------------------------------------------

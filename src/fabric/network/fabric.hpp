@@ -22,6 +22,7 @@
 #include "fabric/network/fabric_probes.hpp"
 #include "fabric/network/fabric_results.hpp"
 #include "fabric/parameters/network_parameters.hpp"
+#include "fabric/probes/path_refusal.hpp"
 #include "graph/partition/partition.hpp"
 #include "routing/algorithm/routing_algorithm.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
@@ -66,6 +67,8 @@ class Fabric final : public HostNetwork {
   const FabricResults& results() const { return results_; }
   /// Whether its packets still move.
   Deadlocks& deadlocks() { return deadlocks_; }
+  /// The first path that parameters of the user do not suit, if this process has refused any: the run is to end.
+  PathRefusal path_refusal() const;
 
   // Links that differ from the topology. Before the run
   // ----------------------------------------------

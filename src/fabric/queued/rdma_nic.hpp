@@ -7,6 +7,7 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
+#include "fabric/probes/path_refusal.hpp"
 #include "fabric/queued/rdma_host.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
 #include "transport/messages/ideal_time.hpp"
@@ -24,6 +25,8 @@ class RdmaNic {
   void run(std::uint32_t local, Time end);
   /// The port of a host that is served first.
   PortId next_port(const LocalNode& node) const;
+  /// Of the paths on which hosts of this process were to send.
+  PathRefusal refusal;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
   std::uint32_t open(const LocalNode& node, NodeId destination);

@@ -453,7 +453,12 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
     const FlowPath flow = flow_path(path);
-    check(flow);
+    try {
+      check(flow);
+    } catch (const InputError& error) {
+      refusal.note({now, node.id, queue_pair, error.what()});
+      return 0;  // The run ends as soon as it is known which refusal is the first.
+    }
     connection.control = net_.parameters.congestion_control->make(flow);
     const std::int64_t longer = (q_.state.rules.longer_by(flow.base_rtt).ps() + 999) / 1000;
     connection.timers_longer_ns = static_cast<std::uint32_t>(std::min<std::int64_t>(longer, UINT32_MAX));

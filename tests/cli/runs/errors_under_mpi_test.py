@@ -24,6 +24,20 @@ class UnderMpi(ErrorTest):
         self.assertEqual(len(texts), 1, texts)
         self.assertIn("no frame of", texts.pop())
 
+    def test_the_same_path_is_named(self):
+        """Of 15 paths of 2, 4 and 6 links to host 0, on which all begin at once, that of host 1 is refused first: 2 links
+        of 500 ns, a frame of 4178 B and an ACK of 86 B at 400 Gb/s on each, there and back: 2.17 us."""
+        path = self.write("topology: {kind: fat_tree, k: 4, link_rate: 400 Gb/s, link_delay: 500 ns}\n"
+                          "network: {queues: output, mtu: 4096 B, header: 62 B, wire_overhead: 20 B, ack: 66 B,\n"
+                          "  go_back_n: {timeout: 1 us}}\n"
+                          "workload: {kind: traffic, pattern: incast, destination: 0, sources: 15, size: 1 MiB}\n",
+                          "short.yaml")
+        trip = 2 * (500 + 500 + (4178 + 86) * 8 / 400) / 1000
+        for ranks, engine in [(1, "ns3-default"), (1, "weft"), (2, "weft"), (3, "weft"), (4, "weft"), (8, "weft")]:
+            with self.subTest(ranks=ranks, engine=engine):
+                done = weft("run", path, "--engine", engine, folder=self.folder, ranks=ranks, seconds=60)
+                self.assert_fails(done, EXIT_INPUT, f"a timeout of 1 us, but an idle path takes {trip:g}\\d* us", f"{path}:3")
+
     def test_four_ranks(self):
         """A case or more of each way in which a failure becomes known: on all ranks, on rank 0, on another only."""
         good = self.write(GOOD)
