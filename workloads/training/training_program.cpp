@@ -158,8 +158,8 @@ class TrainingProgram final : public RankProgram {
     const FailurePlan& plan = workload_.job().events.failures;
     data_here_.clear();
     last_ = compute("lost work", run_.lost, after(last_));
-    last_ = compute("detection", plan.detection, {last_});
-    last_ = compute("restart", plan.restart, {last_});
+    last_ = pause("detection", plan.detection, {last_});
+    last_ = pause("restart", plan.restart, {last_});
     if (run_.restored > 0)
       last_ = wait("checkpoint",
                    {add(workload_.checkpoint_use().client(rank_.value(), true, next_id_, {last_}, "checkpoint"))});
@@ -186,6 +186,12 @@ class TrainingProgram final : public RankProgram {
     operation.operator_name = what;
     operation.phase = "storage";
     return add({operation});
+  }
+  /// Time in which the accelerator does nothing.
+  std::uint64_t pause(const char* what, Time duration, std::vector<std::uint64_t> after) {
+    const std::uint64_t id = compute(what, duration, std::move(after));
+    between_.back().host = true;
+    return id;
   }
   std::uint64_t wait(const char* what, std::vector<std::uint64_t> after) { return compute(what, Time(), after); }
 

@@ -42,6 +42,18 @@ class FailureClock(ProgramTest):
         text = self.run_weft("describe", self.write(self.experiment)).out
         self.assertRegex(text, r"on their clock +a step .*, a checkpoint .*, reading it .*, on the ideal network")
 
+    def test_accelerators_are_idle_until_the_restart(self):
+        """Lost work counts as compute, detection and restart do not."""
+        saving = {"every": 9, "targets": 1, "size": "64 KiB"}
+
+        def computed(**keys):
+            return int(table(self.job(2, checkpoint=saving, **keys)[1], "ranks")["compute"][0])
+
+        calm, when = computed(), 50_000_000
+        self.assertGreater(calm, when)
+        failures = {"times": [f"{when} ps"], "detection": f"{DETECTION} ps", "restart": f"{RESTART} ps"}
+        self.assertEqual(computed(failures=failures), calm + when)
+
     def test_alike_on_any_number_of_processes(self):
         saving = {"every": 2, "targets": 1, "size": "64 KiB"}
         failures = {"times": ["100 us", "300 us", "640 us"], "detection": f"{DETECTION} ps", "restart": f"{RESTART} ps"}
