@@ -103,9 +103,11 @@ void TrainingWorkload::describe_events(std::vector<std::pair<std::string, std::s
                                            StoragePlan::word.count() * checkpoints_.plan().clients),
                                    events.checkpoints.asynchronous ? "beside the next steps" : "while training waits"));
   if (events.failures.whole_clock)
-    lines.emplace_back("on their clock", fmt::format("a step {}, a checkpoint {}, reading it {}, on the ideal network",
-                                                     to_text(events.failures.step_time), to_text(events.failures.write),
-                                                     to_text(events.failures.read)));
+    lines.emplace_back(
+        "on their clock",
+        fmt::format("a step {:.3f} ms, a checkpoint {:.3f} ms, reading it {:.3f} ms, on the ideal network",
+                    events.failures.step_time.seconds() * 1e3, events.failures.write.seconds() * 1e3,
+                    events.failures.read.seconds() * 1e3));
   if (events.failures.any())
     lines.emplace_back("failures", fmt::format("{}; {} steps are executed for {}, checkpoints are read {} times",
                                                outline_.failures(), outline_.runs(), job_.steps, outline_.restores()));

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -56,9 +58,10 @@ void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call
 }
 
 // Adds the messages of a rank; the first rank of a communicator also adds those of the aggregators.
-void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& experiment,
+void add_collective(const CollectiveCall& whole, double calls, Rank rank, const Experiment& experiment,
                     std::map<std::uint32_t, PeerVolumes>& of_rank) {
-  const auto [call, times] = countable(whole);
+  const auto [call, parts] = countable(whole);
+  const double times = calls * parts;
   const auto algorithm = find_collective(call.algorithm);
   const std::uint32_t index = call.communicator->index_of(rank);
   add_member(*algorithm, call, times, index, experiment, of_rank);
@@ -67,29 +70,81 @@ void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& ex
     add_member(*algorithm, call, times, members + i, experiment, of_rank);
 }
 
+/// Calls of one rank that have the same steps, whose steps are walked once: a layer's collectives come again with each
+/// layer and micro-batch.
+class RepeatedCalls {
+ public:
+  void add(const std::shared_ptr<const CollectiveCall>& call) {
+    const Key key{call->communicator, call->kind,         call->size.count(), call->root,
+                  call->algorithm,    call->blocks.get(), call->graph.get(),  call->tuning};
+    auto [at, is_new] = calls_.try_emplace(key, Entry{call, 0});
+    at->second.times += 1;
+  }
+  bool is_full() const { return calls_.size() >= max_calls; }
+  /// Hands out (call, number of such calls), and forgets them.
+  template <typename Visit>
+  void take(const Visit& visit) {
+    for (const auto& [key, entry] : calls_) visit(*entry.call, entry.times);
+    calls_.clear();
+  }
+
+ private:
+  static constexpr std::size_t max_calls = 4096;
+  /// All that steps depend on. The entry's call keeps what these addresses point to.
+  using Key = std::tuple<const Communicator*, CollectiveKind, std::int64_t, std::uint32_t, std::string,
+                         const BlockTable*, const ChannelGraph*, CollectiveTuning>;
+  struct Entry {
+    std::shared_ptr<const CollectiveCall> call;
+    double times = 0;
+  };
+  std::map<Key, Entry> calls_;
+};
+
 /// A rank, and the number of ranks that it represents.
 struct Representative {
   std::uint32_t rank = 0;
   double weight = 1;
 };
 
+/// Some of the ranks, of which each represents as many. Their distance is coprime to the number of ranks: whatever
+/// repeats with a divisor of that number, such as the place in a server or below a leaf switch, comes as often among
+/// them as among all. It is near the golden section of the number, which spreads them evenly also over what does not
+/// repeat.
+void choose(const std::vector<std::uint32_t>& ranks, std::size_t some, std::vector<Representative>& chosen) {
+  constexpr double golden = 0.6180339887498949;
+  const std::size_t all = ranks.size();
+  auto distance = std::max<std::size_t>(1, static_cast<std::size_t>(golden * static_cast<double>(all)));
+  while (std::gcd(distance, all) != 1) ++distance;
+  for (std::size_t i = 0; i < some; ++i)
+    chosen.push_back({ranks[i * distance % all], static_cast<double>(all) / static_cast<double>(some)});
+}
+
 std::vector<Representative> representatives(const Workload& workload) {
-  constexpr std::uint32_t few = 1024;  // ranks that are all visited
-  constexpr std::uint32_t max = 256;   // of larger jobs, unless they have more kinds
+  constexpr std::uint32_t few = 1024;                     // ranks that are all visited
+  constexpr std::uint32_t max = 256;                      // of larger jobs, unless they have more kinds
+  constexpr std::uint64_t many = std::uint64_t{1} << 28;  // messages that take too long to count one by one
   std::vector<Representative> chosen;
   const std::uint32_t ranks = workload.ranks(), kinds = workload.kind_count();
-  if (ranks <= few || kinds == ranks) {
+  const bool each_its_own = kinds == ranks;
+  // Nothing is known about the ranks of a trace.
+  if (ranks <= few || (each_its_own && (workload.from_user() || workload.estimate().messages < many))) {
     for (std::uint32_t r = 0; r < ranks; ++r) chosen.push_back({r, 1});
+    return chosen;
+  }
+  if (each_its_own) {
+    // So many messages are those of ranks that each send to many others, or of rings: ranks of a job stand for its
+    // others.
+    for (const JobInfo& job : workload.jobs()) {
+      std::vector<std::uint32_t> all(job.ranks);
+      std::iota(all.begin(), all.end(), job.first_rank);
+      choose(all, job.ranks <= few ? job.ranks : max, chosen);
+    }
     return chosen;
   }
   std::vector<std::vector<std::uint32_t>> of_kind(kinds);
   for (std::uint32_t r = 0; r < ranks; ++r) of_kind[workload.kind_of(Rank(r))].push_back(r);
   const std::size_t of_each = std::max(1U, max / kinds);
-  for (const auto& all : of_kind) {
-    const std::size_t some = std::min(of_each, all.size());
-    for (std::size_t i = 0; i < some; ++i)
-      chosen.push_back({all[i * all.size() / some], static_cast<double>(all.size()) / static_cast<double>(some)});
-  }
+  for (const auto& all : of_kind) choose(all, std::min(of_each, all.size()), chosen);
   return chosen;
 }
 
@@ -115,7 +170,7 @@ std::uint64_t rounded(double value) {
 
 }  // namespace
 
-Volume expected_volume(const Experiment& experiment) {
+Volume expected_volume(const Experiment& experiment, Progress& progress) {
   const Topology& topology = *experiment.topology;
   const NetworkParameters& network = experiment.network;
   Sums sums;
@@ -124,12 +179,19 @@ Volume expected_volume(const Experiment& experiment) {
   const auto jobs = experiment.workload->jobs();
   const auto chosen = representatives(*experiment.workload);
   if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
+  double visited = 0;
   for (const auto& [r, weight] : chosen) {
+    progress.update(visited++ / static_cast<double>(chosen.size()), "ranks counted");
     if (jobs[job_of_rank(jobs, r)].background) continue;  // its amount is not known in advance
     std::map<std::uint32_t, PeerVolumes> of_rank;
     PeerVolumes& peers = of_rank[r];
     Time compute;
     std::uint64_t operations = 0;
+    RepeatedCalls calls;
+    const auto add_calls = [&, rank = Rank(r)] {
+      calls.take(
+          [&](const CollectiveCall& call, double times) { add_collective(call, times, rank, experiment, of_rank); });
+    };
     const auto program = experiment.workload->program(Rank(r));
     for (Operation operation; program->next(operation); operation = Operation()) {
       sums.operations += weight;
@@ -144,8 +206,12 @@ Volume expected_volume(const Experiment& experiment) {
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send)
         add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
-      if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), experiment, of_rank);
+      if (operation.kind == Operation::Kind::collective) {
+        calls.add(operation.call);
+        if (calls.is_full()) add_calls();
+      }
     }
+    add_calls();
     volume.busiest_compute = std::max(volume.busiest_compute, compute);
     for (const auto& [sender, to] : of_rank) {
       for (const auto& [peer, pair] : to) {
@@ -166,6 +232,7 @@ Volume expected_volume(const Experiment& experiment) {
       }
     }
   }
+  progress.finish();
   volume.messages = rounded(sums.messages);
   volume.payload = Bytes(static_cast<std::int64_t>(rounded(sums.payload)));
   volume.data_packets = rounded(sums.data_packets);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/running/experiment.hpp"
+#include "support/system/progress.hpp"
 
 namespace weft {
 
@@ -25,7 +26,8 @@ struct Volume {
   std::uint32_t walked = 0;  ///< ranks whose programs were walked, if not all; they stand for the others of their kinds
 };
 
-/// Walks all ranks if they are few, or each of a kind of its own; else some of each kind, evenly spread over it.
-Volume expected_volume(const Experiment& experiment);
+/// Walks all ranks if they are few, or each of a kind of its own with not too many messages in all; else some of each
+/// kind, or of each job, evenly spread over it.
+Volume expected_volume(const Experiment& experiment, Progress& progress);
 
 }  // namespace weft

@@ -88,10 +88,11 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
 
 void print_volume(const Experiment& experiment) {
   const Topology& topology = *experiment.topology;
-  const Volume volume = expected_volume(experiment);
+  Progress progress(true);
+  const Volume volume = expected_volume(experiment, progress);
   std::cout << "expected\n";
   if (volume.walked > 0)
-    line("counted", fmt::format("on {} ranks of all kinds, which stand for the others", counted(volume.walked)));
+    line("counted", fmt::format("on {} of the ranks, which stand for the others", counted(volume.walked)));
   std::string kinds;
   for (const auto& [kind, count] : volume.operations_of_kind)
     kinds += fmt::format("{}{} {}", kinds.empty() ? ": " : ", ", kind, counted(count));

@@ -140,6 +140,7 @@ struct CollectiveTuning {
   Bandwidth network_rate;  ///< bytes of slices to and from other servers, per channel, at most; 0: as fast as others
   ConstantsLevel constants = ConstantsLevel::mid;  ///< of the ranges in collectives/kernels and transports
   NcclVersion nccl_version = NcclVersion::v2_30;
+  auto operator<=>(const CollectiveTuning&) const = default;
 };
 
 /// One collective operation of one communicator, the same on all its ranks.

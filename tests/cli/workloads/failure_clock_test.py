@@ -40,7 +40,8 @@ class FailureClock(ProgramTest):
         broken = self.job(4, checkpoint=saving, failures=failures)[0]
         self.assertEqual(broken, plain + when + DETECTION + RESTART)
         text = self.run_weft("describe", self.write(self.experiment)).out
-        self.assertRegex(text, r"on their clock +a step .*, a checkpoint .*, reading it .*, on the ideal network")
+        clock = re.search(r"on their clock +a step (.*) ms, a checkpoint (.*) ms, reading it .* ms, on the ideal", text)
+        self.assertEqual(clock.groups(), (f"{step / 1e9:.3f}", f"{write / 1e9:.3f}"))
 
     def test_accelerators_are_idle_until_the_restart(self):
         """Lost work counts as compute, detection and restart do not."""
