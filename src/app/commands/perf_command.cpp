@@ -15,6 +15,7 @@
 #include "app/processes/prepare.hpp"
 #include "app/reports/recording.hpp"
 #include "app/running/simulation.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "results/tables/collective_results.hpp"
 #include "support/basics/error.hpp"
 
@@ -49,6 +50,15 @@ Experiment experiment_of(const PerfOptions& options, Spec spec, std::int64_t byt
   return read_experiment(spec, options.experiment, directory);
 }
 
+/// Whether there are NVSwitches of a generation that reduces (since Hopper), and the machine has no units for it.
+bool has_plain_nvswitches(const Shape* shape) {
+  const auto* servers = dynamic_cast<const ServerShape*>(shape);
+  if (servers == nullptr || servers->design.architecture < GpuArchitecture::hopper) return false;
+  return std::any_of(servers->design.links.begin(), servers->design.links.end(), [&](const auto& link) {
+    return link.link_class == "nvlink" && std::max(link.a, link.b) >= servers->design.gpus;
+  });
+}
+
 /// One row of the sweep; collective over the group.
 PerfRow simulate_once(const PerfOptions& options, const Spec& spec, const std::string& asked_for, const PerfSize& size,
                       ProcessGroup& group) {
@@ -67,6 +77,8 @@ PerfRow simulate_once(const PerfOptions& options, const Spec& spec, const std::s
     row.protocol = to_text(call.tuning.protocol);
     row.channels = find_collective(call.algorithm)->channels(call);
     row.with_kernel = call.tuning.launch > Time();
+    row.without_sharp = asked_for == "nccl" && options.kind == CollectiveKind::all_reduce &&
+                        has_plain_nvswitches(experiment.topology->shape.get());
   });
   Simulation simulation(experiment, group, EngineChoice::weft);
   simulation.run([](Time) { return Simulation::Look::go_on; });

@@ -94,6 +94,15 @@ std::string not_alike_text(const PerfSweep& sweep) {
       fmt::join(with, ", "), fmt::join(without, ", "));
 }
 
+std::string sharp_text(const PerfSweep& sweep) {
+  for (const std::vector<PerfRow>& rows : sweep.sizes)
+    for (const PerfRow& row : rows)
+      if (row.without_sharp)
+        return "# NVLink SHARP         : not used, as the machine's NVSwitches do not reduce; with "
+               "topology.switch_reduction={at: [nvswitch]} NCCL uses it where it is faster\n";
+  return "";
+}
+
 /// Measured times between the two of --range.
 std::size_t within_range(const Comparison& comparison) {
   return static_cast<std::size_t>(
@@ -226,7 +235,8 @@ std::string perf_foot(const PerfReport& report) {
     for (std::size_t a = 0; a < report.sweep.algorithms.size(); ++a)
       text += fmt::format("# Alpha-beta line      : {}: {}\n", report.sweep.algorithms[a],
                           alpha_beta_text(alpha_beta_line(report.sweep, a)));
-  return text + places_text(report.sweep) + not_alike_text(report.sweep) + comparisons_text(report);
+  return text + places_text(report.sweep) + sharp_text(report.sweep) + not_alike_text(report.sweep) +
+         comparisons_text(report);
 }
 
 std::string perf_json(const PerfReport& report) {

@@ -22,7 +22,8 @@ struct PerfRow {
   std::string algorithm;  ///< that has run: a selection may choose another one for each size
   std::string protocol;
   std::uint32_t channels = 0;
-  bool with_kernel = false;  ///< its time has what an accelerator's kernel takes before the first step
+  bool without_sharp = false;  ///< NCCL chose among less than on such a server, as its NVSwitches do not reduce
+  bool with_kernel = false;    ///< its time has what an accelerator's kernel takes before the first step
 };
 
 struct PerfSweep {

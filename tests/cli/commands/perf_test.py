@@ -154,6 +154,17 @@ class SeveralAlgorithms(PerfTest):
         for row in self.report(*SIZES, *SEVERAL, "--range")["rows"]:
             self.assertEqual([row["min_us"], row["max_us"]], [row["time_us"]] * 2)
 
+    def test_nvswitches_that_do_not_reduce_are_named(self):
+        """Real ones do since Hopper, and NCCL uses them."""
+        note = "NVLink SHARP         : not used"
+        for design, more, named in (("hgx_h100", {}, True), ("hgx_h100", {"switch_reduction": {"at": ["nvswitch"]}}, False),
+                                    ("dgx_a100", {}, False), ("mi300x", {}, False)):
+            machine = self.write({"topology": {"kind": "server", "design": design, **more}, "network": NETWORK}, "server.yaml")
+            for algorithm in ("nccl", "ring"):
+                with self.subTest(design=design, algorithm=algorithm, **more):
+                    text = self.run_weft("perf", "all_reduce", machine, "-b", "1K", "--algorithm", algorithm).out
+                    self.assertEqual(note in text, named and algorithm == "nccl")
+
     def test_wrong_words(self):
         for words, pattern in [(["--algorithm", "ring,rign"], "unknown algorithm 'rign'.*did you mean 'ring'"),
                                (["--algorithm", "ring,ring"], "--algorithm found 'ring' twice"),

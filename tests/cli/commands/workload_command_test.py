@@ -305,7 +305,7 @@ class Descriptions(WorkloadTest):
 
         few, many = lines(4), lines(1200)
         self.assertNotIn("counted", few)
-        self.assertIn("on 256 ranks of all kinds", many["counted"])
+        self.assertIn("on 256 of the ranks", many["counted"])
         self.assertEqual(self.counts(many["operations"]), {kind: 300 * count for kind, count in
                                                            self.counts(few["operations"]).items()})
         self.assertEqual(many["compute of the busiest"], few["compute of the busiest"])
