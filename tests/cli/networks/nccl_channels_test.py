@@ -8,8 +8,10 @@ import re
 import sys
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import EXIT_INPUT, NETWORK, ProgramTest, table, two_at_a_time, weft
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, table, two_at_a_time, weft
 
 NIC = 400e9 / 8  # B/s
 PAYLOAD = 4096 / (4096 + 62 + 20)  # of the wire, in full packets
@@ -50,6 +52,36 @@ class NcclChannels(ProgramTest):
             bytes_of_nics = self.nic_bytes(results).astype(float)
             self.assertEqual(len(bytes_of_nics), 2 * GPUS * servers)
             self.assertLess(bytes_of_nics.max() / bytes_of_nics.min(), 1.02)
+
+    def test_a_loop_of_nvlink_sharp_takes_its_bytes_and_the_time_of_thread_blocks(self):
+        """Chunks of 8 heads on each of 16 channels are a loop: L bytes, 9/8 L on the link of a GPU. Thread blocks take
+        `nvls_loop` more, or the time of eight chunks at `nvls_rate` if that is longer: from 1 GiB on, when chunks have 128
+        KiB (NCCL src/enqueue.cc, calcCollChunking), 10.5 us instead of 7.6."""
+        kernel = yaml.safe_load((SOURCE / "collectives" / "kernels" / "h100.yaml").read_text())
+        link, rate = (float(kernel[key].split()[0]) * 1e9 if isinstance(kernel[key], str)
+                      else float(kernel[key][1].split()[0]) * 1e9 for key in ("link_rate", "nvls_rate"))
+        loop = float(kernel["nvls_loop"][1].split()[0]) * 1e-6
+        experiment = {"topology": {"kind": "server", "design": "hgx_h100", "switch_reduction": {"at": ["nvswitch"]}},
+                      "network": {"mtu": "32 KiB", "header": "496 B", "wire_overhead": "160 B"},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "nccl"}}  # fmt: skip
+        for chunk, small, large in ((64 << 10, 256 << 20, 512 << 20), (128 << 10, 1 << 30, 3 << 29)):
+            with self.subTest(chunk=chunk):
+                us = []
+                for size in (small, large):
+                    experiment["workload"]["size"] = f"{size} B"
+                    summary, _ = self.simulate(experiment)
+                    us.append(summary["collectives"][0]["time_ps"] / 1e6)
+                bytes_of_loop = 16 * GPUS * chunk
+                found = (us[1] - us[0]) * 1e-6 / ((large - small) / bytes_of_loop)
+                blocks = max(loop, GPUS * chunk / rate)
+                self.assertAlmostEqual(found / (bytes_of_loop * 9 / 8 / link + blocks), 1, delta=0.01)
+
+    def test_nvlink_sharp_has_32_heads_at_most(self):
+        for words in (["nvls", "--ranks", 72], ["nvls_tree", "--ranks", 144, "--ranks-per-server", 72]):
+            self.run_weft("collective", *words, "--size", "8MiB", "--check")
+        wrong = weft("collective", "nvls", "--kind", "all_gather", "--ranks", 33, "--size", "1MiB", "--check", folder=self.folder)
+        self.assertEqual(wrong.code, EXIT_INPUT, wrong)
+        self.assertIn("at most 32 ranks, and these are 33", wrong.err)
 
     def test_all_algorithms_spread_over_all_nics(self):
         for kind, algorithm in (("all_reduce", "double_binary_tree"), ("all_gather", "ring"), ("reduce_scatter", "ring"),
