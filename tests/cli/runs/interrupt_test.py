@@ -162,11 +162,12 @@ class Alone(InterruptTest):
         self.assert_killed(self.folder)
 
     def test_older_results_survive_sigkill(self):
-        old = self.write("old", "out.h5")
+        old, content = self.folder / "out.h5", b"\x89HDF\r\n\x1a\n"  # the signature of HDF5
+        old.write_bytes(content)
         process = self.begin()
         process.kill()
         self.end(process)
-        self.assertEqual(old.read_text(), "old")
+        self.assertEqual(old.read_bytes(), content)
         self.assertEqual(attributes(self.folder / "out.h5.partial")["complete"], 0)
         # The remaining file does not disturb the next run.
         short = {**LONG, "workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[2, 3]], "size": "1 kB"}}
