@@ -328,6 +328,11 @@ TEST(MachineChannels, RingsOfATable) {
   EXPECT_EQ(two->channels(), 64U);
   EXPECT_EQ(loads(*two, 2), std::set<std::uint32_t>{2 * 4});
   EXPECT_EQ(ring(*two, 1).substr(0, 15), "0 2 4 3 5 7 6 9");
+  // The table is for the design as it is.
+  EXPECT_GT(Cluster("{design: mi300x, gpus: 4, nics: 4}").of_first(4)->channels(), 0U);
+  EXPECT_EQ(
+      Cluster("{design: mi300x, rings: {one_server: {orders: [[7, 6, 5, 4, 3, 2, 1, 0]]}}}").of_first(8)->channels(),
+      2U);
   // Half of a server's GPUs are not in the table.
   EXPECT_GT(cluster.of({0, 1, 2, 3})->channels(), 0U);
 }

@@ -215,6 +215,11 @@ class ServerReader {
   void read_rings() {
     const auto rings = find("rings");
     if (!rings || (rings->is_scalar() && rings->text() == "none")) return;
+    // Those of a ready-made design are for its GPUs, links and NICs.
+    const auto changed = [&](const char* key) { return spec_.is_map() && spec_.has(key); };
+    const bool other =
+        changed("gpus") || changed("inside") || changed("links") || changed("nics") || changed("nic_of_gpu");
+    if (behind_ && !changed("rings") && other) return;
     if (const auto table = rings->find("one_server")) design_.rings_of_one_server = ring_table(*table);
     if (const auto table = rings->find("several_servers")) {
       if (design_.nics.empty()) throw table->error("rings over several servers need NICs");
