@@ -150,6 +150,15 @@ void ChakraTrace::read_groups(const ChakraNode& node, std::uint32_t rank, std::v
         members.push_back(member.get<std::uint32_t>());
       }
     const std::string text_name = name->is_string() ? name->get<std::string>() : name->dump();
+    // PyTorch lists no ranks where a group has all, and gives their number beside it (_World.pg_config_info of
+    // torch/distributed/distributed_c10d.py). So a last rank whose file is missing shows here, and only here.
+    for (const char* key : {"group_size", "pg_size"})
+      if (const auto size = item.find(key); members.empty() && size != item.end() && size->is_number_unsigned())
+        if (const auto all_ranks = size->get<std::uint64_t>(); all_ranks != ranks())
+          throw wrong(
+              fmt::format("its process group '{}' has all ranks of the job, {} ('{}'), and the trace has files of "
+                          "{}; expected a file for each rank",
+                          text_name, all_ranks, key, ranks()));
     auto sorted = members;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())

@@ -163,6 +163,18 @@ class Chakra(ProgramTest):
         other, _ = self.simulate(self.experiment(prefix="bare", groups="groups.json"))
         self.assertEqual(other["simulated_time_ps"], pair["simulated_time_ps"])
 
+    def test_the_file_of_the_last_rank_is_missing(self):
+        """PyTorch lists no ranks of a group that has all, and their number (_World.pg_config_info, distributed_c10d.py)."""
+        groups = '[\'[{"pg_name": "0", "ranks": [], "group_size": %d, "group_count": 1}]\']'
+        for size in (3, 4):
+            et.write(self.folder, [[node(0, METADATA, values=groups % size),
+                                    node(1, COLL, comm_type=et.ALL_REDUCE, comm_size=400_000, pg_name="0")]
+                                   for _ in range(3)])
+            if size == 3:
+                self.simulate(self.experiment())
+        self.complaint("trace.0.et: node 0 'node 0': its process group '0' has all ranks of the job, 4 ('group_size'), "
+                       "and the trace has files of 3; expected a file for each rank")
+
     def test_peers_that_the_converter_has_left_out(self):
         """In a group of two there is only one other rank. In larger ones a rank has a peer if no other rank is left for all
         its messages of a tag and size: of a pipeline of three ranks, rank 1, which does not send to itself, has its
