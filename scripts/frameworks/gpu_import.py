@@ -6,6 +6,7 @@ import itertools
 from importing.errors import InputError
 from importing.imported import Imported
 from support.console import natural
+from support.progress import Progress
 
 from .communications import MAX_RANKS
 from .job import Calls, Groups, Job, which_ranks
@@ -74,15 +75,22 @@ class Writing:
         self.calls, self.tags, self.overlap = Calls(), {}, overlap
         self.symmetric, self.names = len(timelines) < world, GroupNames(world)
         self.nodes = {}
+        self.progress = Progress("weft import", not options.quiet)
 
     def groups(self, rank):
         timeline = self.stand_ins[rank]
         groups = Groups(timeline.rank, self.world, timeline.groups)
         return groups if rank == timeline.rank else groups.of_rank(rank, timeline.path)
 
+    def work(self):
+        """Operations of the accelerators that survey() and write() go through, of all ranks."""
+        count = {timeline.rank: timeline.one("SELECT COUNT(*) FROM ops") for timeline in self.timelines}
+        return sum(count.values()) + sum(count[timeline.rank] for timeline in self.stand_ins.values())
+
     def survey(self):
         """Reads every trace once to find contradictions before anything is written."""
         kept, self.notes = self.notes, Notes()
+        self.progress.begin(f"checking and writing {self.world} ranks", self.work())
         for timeline in self.timelines:
             count = self.calls.counter(timeline.rank, timeline.path)
             self.nodes[timeline.rank] = self.program(timeline.rank, Sink(), count)
@@ -102,11 +110,14 @@ class Writing:
         timeline.database.execute("UPDATE calls SET used = 0")
         out = RankFile(file)
         job = Job(groups, self.tags, self.names, own, count)
-        ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host).write()
+        ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host,
+                          self.progress).write()
         return out.next
 
     def write(self, rank, file):
         self.program(rank, file)
+        if rank + 1 == self.world:
+            self.progress.end()
 
     def counts(self):
         return {"traced_ranks": [timeline.rank for timeline in self.timelines], "overlap": self.overlap,

@@ -5,6 +5,7 @@ import decimal
 import gzip
 import json
 import lzma
+import os
 import re
 import zlib
 
@@ -45,11 +46,16 @@ def beginning(path, most=4096):
         return ""
 
 
-class JsonStream:
-    """Reads a file that is a map with lists in it, or one list."""
+def position(file):
+    """Bytes of the file on disk that have been read, of a file of open_text()."""
+    return os.lseek(file.fileno(), 0, os.SEEK_CUR)
 
-    def __init__(self, path):
-        self.path = str(path)
+
+class JsonStream:
+    """Reads a file that is a map with lists in it, or one list. `progress` is told of the bytes that have been read."""
+
+    def __init__(self, path, progress=None):
+        self.path, self.progress, self.read_bytes = str(path), progress, 0
         self.file = open_text(path)
         self.text, self.at, self.line, self.counted, self.ended = "", 0, 1, 0, False
 
@@ -66,6 +72,9 @@ class JsonStream:
             piece = self.file.read(max(CHUNK, len(self.text) - self.at))
         except DAMAGES as error:
             raise InputError(self.path, None, f"it is damaged: {error}") from None
+        if self.progress:
+            before, self.read_bytes = self.read_bytes, position(self.file)
+            self.progress.advance(self.read_bytes - before)
         self.text = self.text[self.at:] + piece
         self.at = self.counted = 0
         self.ended = not piece

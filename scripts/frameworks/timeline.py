@@ -98,6 +98,20 @@ class Timeline:
             self.database.executemany(f"INSERT OR IGNORE INTO {table} {columns} VALUES ({marks})", rows)
             rows.clear()
 
+    def keep(self, begin, end):
+        """Before finish(): only what the host began from `begin` to before `end`. An operation of the accelerator without
+        a launch counts by its own start; one that waits for an event from before does not wait."""
+        for table in list(self.rows):
+            self.put(table)
+        run = self.database.execute
+        outside = f"NOT (begin >= {begin} AND begin < {end})"
+        run(f"DELETE FROM ops WHERE corr IS NOT NULL AND corr IN (SELECT corr FROM launches WHERE {outside})")
+        run(f"DELETE FROM ops WHERE NOT (start >= {begin} AND start < {end}) AND "
+            "(corr IS NULL OR corr NOT IN (SELECT corr FROM launches))")
+        run(f"DELETE FROM waits WHERE corr IN (SELECT corr FROM launches WHERE {outside})")
+        for table in ("launches", "calls", "syncs", "hosts"):
+            run(f"DELETE FROM {table} WHERE {outside}")
+
     def finish(self):
         """To be called when everything has been added."""
         for table in list(self.rows):
@@ -155,7 +169,8 @@ class ProgramOfTimeline:
     and tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise operations wait only for
     their stream, events and launches."""
 
-    def __init__(self, timeline, out, job, notes, traced, host=True):
+    def __init__(self, timeline, out, job, notes, traced, host=True, progress=None):
+        self.progress = progress
         self.timeline, self.out, self.job, self.notes, self.traced, self.host = timeline, out, job, notes, traced, host
         self.last = {}  # stream: Moment
         self.last_corr = {}
@@ -193,6 +208,8 @@ class ProgramOfTimeline:
                 self.write_sync(*sync)
                 sync = syncs.fetchone()
             self.write_op(*row)
+            if self.progress:
+                self.progress.advance(1)
 
     def write_op(self, start, end, stream, corr, name, external, call, place, begin, thread):
         communicates = call is not None or is_nccl(name)

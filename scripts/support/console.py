@@ -22,6 +22,13 @@ def natural(text):
     return int(text)
 
 
+def whole(text):
+    """A number of 0 or more, as a type of options."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise argparse.ArgumentTypeError(f"found '{text[:40]}'; expected a whole number of 0 or more")
+    return int(text)
+
+
 def interrupt(*_):
     raise Interrupted
 

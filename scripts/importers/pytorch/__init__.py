@@ -9,6 +9,8 @@ from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.json_stream import beginning
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError
+from support.console import whole
+from support.progress import Progress
 
 from . import execution, kineto
 
@@ -23,6 +25,10 @@ def add_arguments(parser):
     add_gpu_arguments(parser)
     parser.add_argument("--device", metavar="NAME", help="of execution traces, which have no times: device whose times "
                         "operators take, such as h100 (workloads/devices)")
+
+
+    parser.add_argument("--step", metavar="N", type=whole, help="of traces of torch.profiler with several steps: only "
+                        "what the host launched during ProfilerStep#N")
 
 
 def kind_of_file(path):
@@ -66,18 +72,26 @@ def read(options):
     if not any(files.values()):
         raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
                                               "trace ('schema' and 'nodes') here")
+    if options.step is not None and files["execution"]:
+        raise InputError(files["execution"][0], None, "an execution trace, which has no times; --step selects a step of "
+                                                      "traces of torch.profiler alone")
     device = Device(options.device) if options.device else None
-    traces = [execution.Execution(path, notes, device).read() for path in files["execution"]]
+    progress = Progress("weft import", not options.quiet)
+    every = files["execution"] + files["kineto"]
+    progress.begin(f"reading {len(every)} traces", sum(path.stat().st_size for path in every))
+    traces = [execution.Execution(path, notes, device, progress).read() for path in files["execution"]]
     for trace in traces:
         trace.rank = rank_of_name(trace.path)
     if not files["kineto"]:
+        progress.end()
         return imported_job(options, traces, notes, "PyTorch's execution traces")
     timelines = []
     for path in files["kineto"]:
-        timeline = kineto.Kineto(path, notes).read()
+        timeline = kineto.Kineto(path, notes, options.step, progress).read()
         if timeline.rank is None:
             timeline.rank = 0 if len(files["kineto"]) == 1 and timeline.world in (None, 1) else rank_of_name(path)
         timelines.append(timeline)
+    progress.end()
     for trace in traces:
         join(trace, timelines)
     return imported_job(options, timelines, notes, "traces of PyTorch's profiler")

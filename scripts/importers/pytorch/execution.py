@@ -28,8 +28,8 @@ def whole(value):
 class Execution:
     """Puts the nodes of a file into a timeline."""
 
-    def __init__(self, path, notes, device=None):
-        self.path, self.notes, self.device = str(path), notes, device
+    def __init__(self, path, notes, device=None, progress=None):
+        self.path, self.notes, self.device, self.progress = str(path), notes, device, progress
         self.timeline = Timeline(path)
         self.nodes = self.timeline.database
         self.nodes.execute("CREATE TABLE nodes (id INTEGER PRIMARY KEY, parent INTEGER, name INTEGER, record INTEGER,"
@@ -41,7 +41,7 @@ class Execution:
 
     def read(self):
         schema = None
-        for key, value, line in JsonStream(self.path).members({"nodes"}):
+        for key, value, line in JsonStream(self.path, self.progress).members({"nodes"}):
             if key == "schema":
                 schema = str(value)
             elif key == "nodes":

@@ -3,6 +3,7 @@
 CuptiActivity.cpp of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
+import re
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
                                        kind_of, kind_of_kernel, numbers)
@@ -16,6 +17,7 @@ SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize
          "hipStreamSynchronize", "hipEventSynchronize")
 # Microseconds, also of a clock that began in 1970. The digits of a Decimal suffice for them in picoseconds.
 LATEST = 1 << 63
+STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # torch/profiler/profiler.py, profile.step
 OF_RUNTIME = -2  # instead of a stream
 
 
@@ -25,9 +27,10 @@ def looks_like(start):
 
 
 class Kineto:
-    def __init__(self, path, notes):
+    def __init__(self, path, notes, step=None, progress=None):
         self.timeline, self.notes = Timeline(path), notes
-        self.stream = JsonStream(path)
+        self.stream = JsonStream(path, progress)
+        self.step, self.steps = step, {}  # the one to read, or None for all; of the trace: {number: (begin, end)}
         self.sync_events = False
         self.counted = {}
         self.began = False
@@ -42,11 +45,21 @@ class Kineto:
             elif key == "distributedInfo" and isinstance(value, dict):
                 self.job(value, line)
         self.timeline.has_times = True
+        if self.step is not None:
+            self.select_step()
         self.timeline.finish()
         # Calls of the runtime show when the host waited, cuda_sync also for what.
         self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
                                        f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
         return self.timeline
+
+    def select_step(self):
+        """Keeps what the host launched, called or ran during the step. The accelerator runs it later, so that times of
+        kernels do not say which step they are of."""
+        if self.step not in self.steps:
+            known = ", ".join(map(str, sorted(self.steps))) or "none"
+            raise self.error(None, f"there is no ProfilerStep#{self.step}; steps of the trace: {known}")
+        self.timeline.keep(*self.steps[self.step])
 
     def job(self, info, line):
         timeline = self.timeline
@@ -83,6 +96,9 @@ class Kineto:
         elif kind == "cpu_op" or event.get("name") == PARAMETERS_NODE:
             self.host(event, line)
         else:
+            found = STEP.fullmatch(str(event.get("name", ""))) if kind == "user_annotation" else None
+            if found:
+                self.steps[int(found[1])] = self.times(event, line)
             self.counted[kind] = self.counted.get(kind, 0) + 1
 
     def picoseconds(self, event, key, line):

@@ -338,6 +338,25 @@ class Pytorch(ImportTest):
 
     # Ranks
 
+    def test_one_step_of_several(self):
+        """Kernels run up to 450 us after their launch, those of the last launches of a step when the next one has begun:
+        step 5 + s has a kernel of 100 + s us and an all-reduce of 1,000 (s + 1) floats, in both of two ranks."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            for step in range(3):
+                begin = 1000 * step
+                trace.add("user_annotation", f"ProfilerStep#{5 + step}", begin, 1000, 1, 1000)
+                trace.kernel(begin + 500, 100 + step, begin + 50)
+                trace.collective("allreduce", 1000 * (step + 1), begin + 1050, 100, begin + 600)
+            self.traces(trace)
+        for step in range(3):
+            read = self.imported("traces", "--step", str(5 + step))
+            self.assertEqual(read["operations"], {"all_reduce": 2, "compute": 2})
+            self.assertEqual(read["bytes"], {"all_reduce": 2 * 4 * 1000 * (step + 1)})
+            self.assertAlmostEqual(read["compute_seconds"], 2 * (100 + step) * 1e-6, delta=1e-12)
+        self.assertEqual(self.imported("traces")["operations"], {"all_reduce": 6, "compute": 6})
+        self.refused("traces", "--step", "8", says=[r"rank0\.json: there is no ProfilerStep#8; steps of the trace: 5, 6, 7"])
+
     def test_ranks_that_were_not_traced(self):
         self.traces(data_parallel_step(1, 4))
         self.refused("traces", says=[r"of ranks \[0, 2, 3\] there is no trace", "--fill symmetric"])
