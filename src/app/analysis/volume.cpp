@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,6 +26,8 @@ struct PairVolume {
   double packets = 0;
   double credits = 0;
   double payload = 0;
+  /// Communicators and channels that have a connection; sends are those of no communicator. Most pairs have one.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> connections;
 };
 using PeerVolumes = std::map<std::uint32_t, PairVolume>;
 
@@ -32,6 +36,12 @@ void add_messages(PairVolume& pair, double number, Bytes bytes, Bytes mtu, bool 
   pair.packets += number * static_cast<double>(packet_count(bytes, mtu));
   if (credits) pair.credits += number;
   pair.payload += number * static_cast<double>(bytes.count());
+}
+
+void add_connection(PairVolume& pair, std::uint32_t communicator, std::uint32_t channel) {
+  const std::pair connection{communicator, channel};
+  if (std::find(pair.connections.rbegin(), pair.connections.rend(), connection) == pair.connections.rend())
+    pair.connections.push_back(connection);
 }
 
 void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, double times, std::uint32_t index,
@@ -44,6 +54,7 @@ void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call
     for (Step step; stream->next(step);) {
       for (std::uint32_t i = 0; i < step.send_count(); ++i) {
         PairVolume& pair = peers[rank_of(algorithm, call, step.send_to(i), channel, experiment.placement)];
+        add_connection(pair, call.communicator->id(), channel);
         const std::int64_t whole = step.bytes / step.slice;
         const Bytes rest = step.bytes - whole * step.slice;
         const auto add = [&](std::int64_t number, Bytes slice) {
@@ -150,7 +161,8 @@ std::vector<Representative> representatives(const Workload& workload) {
 
 /// Sums of weighted counts, rounded once.
 struct Sums {
-  double messages = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0, operations = 0;
+  double messages = 0, connections = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0,
+         operations = 0;
   std::vector<double> wire;
   std::map<std::string, double> of_kind;
 };
@@ -204,8 +216,10 @@ Volume expected_volume(const Experiment& experiment, Progress& progress) {
                         r, max_operations));
       if (operation.kind == Operation::Kind::compute && !operation.host)
         compute = bounded_sum(compute, operation.duration);
-      if (operation.kind == Operation::Kind::send)
+      if (operation.kind == Operation::Kind::send) {
         add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
+        add_connection(peers[operation.peer.value()], no_slot, 0);
+      }
       if (operation.kind == Operation::Kind::collective) {
         calls.add(operation.call);
         if (calls.is_full()) add_calls();
@@ -218,6 +232,7 @@ Volume expected_volume(const Experiment& experiment, Progress& progress) {
         const double control = (network.acks ? pair.packets : 0) + pair.credits;
         const double packets = pair.packets + control;
         sums.messages += weight * pair.messages;
+        sums.connections += weight * static_cast<double>(pair.connections.size());
         sums.payload += weight * pair.payload;
         sums.data_packets += weight * pair.packets;
         sums.control_packets += weight * control;
@@ -234,6 +249,7 @@ Volume expected_volume(const Experiment& experiment, Progress& progress) {
   }
   progress.finish();
   volume.messages = rounded(sums.messages);
+  volume.connections = rounded(sums.connections);
   volume.payload = Bytes(static_cast<std::int64_t>(rounded(sums.payload)));
   volume.data_packets = rounded(sums.data_packets);
   volume.control_packets = rounded(sums.control_packets);

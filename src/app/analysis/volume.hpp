@@ -15,6 +15,7 @@ namespace weft {
 /// Totals over all ranks but those of background jobs, from walking the programs and the steps of every collective.
 struct Volume {
   std::uint64_t messages = 0;
+  std::uint64_t connections = 0;  ///< of a communicator's channel from one rank to another, or of sends
   Bytes payload;
   std::uint64_t data_packets = 0;
   std::uint64_t control_packets = 0;  ///< ACKs and credits

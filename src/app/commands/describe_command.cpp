@@ -75,12 +75,16 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
   constexpr double node_or_link = 135;      // of the machine's graph
   constexpr double host_with_rank = 9'400;  // state of a host, of its rank, of a flow, and rows of its links at the end
   constexpr double row = 250;               // of /messages, while it is written
+  constexpr double connection = 610;        // both of its ends and its queue pair, beyond a rank's first
   const double port = sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(std::int64_t) + sizeof(std::uint32_t);
   const double machine = node_or_link * (static_cast<double>(graph.node_count()) + graph.link_count());
   const auto rows = static_cast<double>(
       experiment.output.messages.every == 0 ? 0 : std::min(volume.messages, experiment.output.rows_in_memory));
-  line("memory of a process", fmt::format("{}, and {} shared out among all", binary(libraries + machine + row * rows),
-                                          binary(host_with_rank * graph.host_count() + 2 * port * graph.link_count())));
+  const double further =
+      std::max(0.0, static_cast<double>(volume.connections) - static_cast<double>(experiment.workload->ranks()));
+  line("memory of a process",
+       fmt::format("{}, and {} shared out among all", binary(libraries + machine + row * rows),
+                   binary(host_with_rank * graph.host_count() + 2 * port * graph.link_count() + connection * further)));
   line("bytes each", fmt::format("port {:.0f}, rank {}, queue pair {}, message in flight {}, packet under way {:.0f}",
                                  port, sizeof(RankExecutor), sizeof(QueuePair), sizeof(Message),
                                  static_cast<double>(PacketBlock::size) / PacketBlock::capacity));

@@ -15,6 +15,8 @@ import sys
 import time
 import unittest
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import (WEFT, EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURCE, STAR, ProgramTest, attributes, environment,
                           processes_in, quantities, start, stop, table, two_at_a_time, wait_until, weft)
@@ -199,6 +201,27 @@ class Describe(ProgramTest):
             # Four digits are printed.
             self.assertAlmostEqual(float(number) * UNITS[unit], bytes_of_class, delta=6e-4 * bytes_of_class, msg=name)
         return text
+
+    def test_memory_of_an_all_to_all(self):
+        """Every rank has a connection to every other: 256 * 255 of them, of which 256 are in the memory of a rank. The run
+        takes what was said."""
+        experiment = {"topology": {"kind": "fat_tree", "k": 16, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+                      "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "pairwise",
+                                   "ranks": 256, "size": "256 KiB"}, "output": {"messages": "none"}}
+
+        def said(path):
+            numbers = re.search(r"memory of a process +([0-9.]+) MiB, and ([0-9.]+) MiB shared",
+                                self.run_weft("describe", path).out).groups()
+            return tuple(float(number) * 2**20 for number in numbers)
+
+        path = self.write(experiment)
+        each, shared = said(path)
+        _, results = self.simulate(path, start=weft)  # its memory, not that of an earlier run
+        with h5py.File(results) as file:
+            peak = int(file["manifest/parallel/peak_memory"][0])
+        self.assertAlmostEqual(each + shared, peak, delta=0.1 * peak)
+        experiment["workload"].update(collective="all_reduce", algorithm="ring")  # one connection of each rank
+        self.assertAlmostEqual(shared - said(self.write(experiment))[1], 610 * (256 * 255 - 256), delta=0.01 * shared)
 
     def test_ready_made_experiments(self):
         for name in ["quickstart", "ring_all_reduce", "permutation", "incast", "ddp_step"]:
