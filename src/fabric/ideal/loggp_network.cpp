@@ -215,8 +215,9 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   item.begun = free;
   const Stamp own_stamp{cause_, 0, 0, turn_++};
   ask(now + model_.overhead + model_.latency, own_stamp, Kind::arrive, add_item(std::move(item)));
-  // Eager: complete with its processor time. A rendezvous is complete when it is matched with its recv.
-  if (message.notify == 0 || rendezvous(message)) return;
+  // Eager: complete with its processor time. A rendezvous is complete when it is matched with its recv, a one-sided
+  // write when its target has it.
+  if (message.notify == 0 || message.one_sided != 0 || rendezvous(message)) return;
   Item done;
   done.host = message.source;
   done.token = message.token;
@@ -294,7 +295,15 @@ void LogGpNetwork::arrive(const Event& event) {
   }
   item.cause = cause_;
   const Time end = processor;
+  // No recv and no end of a receiver says that a one-sided write has arrived, only its sender: who hears of it at once,
+  // as of a rendezvous.
+  const bool written = message.one_sided != 0 && message.notify != 0;
+  Item done;
+  done.host = message.source;
+  done.token = message.token;
+  done.cause = cause_;
   tell(end, Kind::deliver, std::move(item));
+  if (written) tell(end, Kind::sent, std::move(done));
 }
 
 void LogGpNetwork::finish(ProcessGroup& group, bool all_idle) {

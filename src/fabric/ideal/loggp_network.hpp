@@ -22,7 +22,8 @@ namespace weft {
 /// * A message of s bytes takes its sender's processor o + (s - 1) O and its NIC g + (s - 1) G; both have to be free.
 /// * L + o after its beginning it is at its receiver, where it waits for the processor and the NIC, and takes o +
 ///   max((s - 1) O, (s - 1) G) and g + (s - 1) G; whether or not a recv waits for it.
-/// * An eager send (up to S bytes) is complete after its processor time, a larger one when it is matched with a recv.
+/// * An eager send (up to S bytes) is complete after its processor time, a larger one when it is matched with a recv,
+///   and a one-sided write, which LogGOPSim does not have, when it has been delivered.
 /// * Operations of one time run in the order of LogGOPSim's queue: first the operation that became ready first; if
 ///   several became ready together, ranks in ascending order, and sends before recvs before computations.
 ///

@@ -165,13 +165,17 @@ class LogGp(ProgramTest):
             self.assert_same_results(one[1], results)
 
     def test_messages_that_nobody_receives(self):
-        """Traffic is written into memory: no recv ever matches it, however large it is."""
+        """Traffic is written into memory: no recv ever matches it, however large it is. A job of it ends when it has been
+        delivered: o + L + o + (s - 1) G."""
         network = {"fidelity": "loggp"}
         for kind in ({"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": f"{LARGE} B"},
                      {"kind": "jobs", "jobs": [{"workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "ranks": 2,
                                                              "size": f"{LARGE} B"}}]}):
-            summary, _ = self.simulate({"topology": STAR, "network": network, "workload": kind})
+            summary, results = self.simulate({"topology": STAR, "network": network, "workload": kind})
             self.assertEqual(summary["simulated_time_ps"], NS * (o + L + o + (LARGE - 1) * G))
+            self.assertEqual(max(table(results, "ranks")["finished"]), NS * (o + L + o + (LARGE - 1) * G))
+            if "jobs" in kind:
+                self.assertEqual(list(table(results, "jobs")["end"]), [NS * (o + L + o + (LARGE - 1) * G)])
 
     def test_collectives(self):
         """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice is
