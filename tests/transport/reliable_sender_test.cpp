@@ -225,6 +225,25 @@ TEST(reliable_sender, an_ack_overtakes_what_was_to_be_sent_again) {
   EXPECT_EQ(lone.send(), (Numbers{6, 7}));
 }
 
+// ACKs overtake each other where each takes a way of its own. Packet 1 is acknowledged and its place in the sender's
+// ring may be that of any packet in flight: all of these stay in flight until they arrive, whatever comes about
+// packet 1.
+TEST(reliable_sender, an_overtaken_ack_of_what_is_acknowledged_means_nothing) {
+  for (int acked = 2; acked <= 40; ++acked) {
+    Lone lone(rules_of(Recovery::selective_repeat), acked + 40, 1);
+    lone.send(acked);
+    lone.sender.on_ack(lone.now, static_cast<std::uint32_t>(acked), static_cast<std::uint32_t>(acked) - 1, lone.pool,
+                       lone.rules);
+    for (int flying = 1; flying <= 40; ++flying) {
+      lone.send(1);
+      const auto late = lone.sender.on_ack(lone.now, 0, 1, lone.pool, lone.rules);
+      EXPECT_EQ(late.acked, 0_B);
+      EXPECT_EQ(late.lost, 0_B);
+      EXPECT_EQ(lone.sender.in_flight(), flying * lone.rules.mtu) << acked;
+    }
+  }
+}
+
 TEST(reliable_sender, go_back_0_starts_the_message_again) {
   Lone lone(rules_of(Recovery::go_back_0), 10, 5);
   lone.send();

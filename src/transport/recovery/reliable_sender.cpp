@@ -220,10 +220,10 @@ ReliableSender::Progress ReliableSender::on_ack(Time now, std::uint32_t expected
   const std::uint64_t cause = unwrap(caused_by);
   WEFT_EXPECT(static_cast<std::int64_t>(up_to - high_) <= 0, "queue pair {}: ACK of {}, sent up to {}", number_, up_to,
               high_);
-  if (static_cast<std::int64_t>(cause - acked_) >= 0 && cause < high_ && !sent(cause).again &&
-      sent(cause).state != State::unsent)
-    progress.rtt = now - sent(cause).at;
-  const bool ahead = rules.keeps_gaps() && static_cast<std::int64_t>(cause - up_to) > 0 && cause < high_;
+  // An ACK that later ones have overtaken may name a packet that is acknowledged: its place is another packet's by now.
+  const bool kept = static_cast<std::int64_t>(cause - acked_) >= 0 && cause < high_;
+  if (kept && !sent(cause).again && sent(cause).state != State::unsent) progress.rtt = now - sent(cause).at;
+  const bool ahead = rules.keeps_gaps() && kept && static_cast<std::int64_t>(cause - up_to) > 0;
   if (ahead) progress.acked += take_arrived(cause);
   if (static_cast<std::int64_t>(up_to - acked_) > 0) progress.acked += take_acked(up_to);
   if (ahead) progress.lost = lose_overtaken(cause, rules);
