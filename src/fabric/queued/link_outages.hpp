@@ -10,6 +10,7 @@
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/parameters/link_faults.hpp"
 #include "routing/algorithm/routing_algorithm.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 
@@ -26,6 +27,15 @@ class LinkOutages {
   bool has_detours() const { return !detours_.empty(); }
   /// The routing at `now`. While all links work it is the experiment's own algorithm.
   const RoutingAlgorithm& routing_at(Time now) const;
+  /// The same for a packet. One that failures have led off its way goes the rest of it by shortest paths, also when all
+  /// links work again: an algorithm that decides packet by packet knows neither where such a packet has been nor which
+  /// lanes it may use.
+  const RoutingAlgorithm& routing_at(Time now, const Packet& packet) const {
+    const RoutingAlgorithm& routing = routing_at(now);
+    return packet.route == led_off && routing.per_packet() ? *rest_ : routing;
+  }
+  /// Packet::route of a packet that took a detour; algorithms use no state that is as large.
+  static constexpr std::uint8_t led_off = 0xff;
   /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
   /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
   bool loses(PortId port, Time start, Time end, Bytes wire) const;
@@ -39,7 +49,8 @@ class LinkOutages {
     Time from;
     std::unique_ptr<RoutingAlgorithm> routing;
   };
-  std::vector<Detour> detours_;
+  std::vector<Detour> detours_;  // without routing: all links work
+  std::unique_ptr<RoutingAlgorithm> rest_;
   bool any_ = false;
   PerPort<std::vector<const LinkFault*>> fault_of_port_;  // [local ports]
   static constexpr Time never = Time::max();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "fabric/queued/queued_model.hpp"
 
@@ -28,11 +29,17 @@ void LinkOutages::build() {
     for (std::uint32_t i = 0; i < rates.size(); ++i)
       q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, {}, 0});
   }
+  const auto detour = [&](const std::vector<bool>& dead) {
+    auto routing = RoutingRegistry::instance().find(std::string(net_.routing.after_failures()))->make();
+    routing->prepare_without(net_.topology, net_.seed, dead);
+    return routing;
+  };
   for (const LinkFaults::RoutingPeriod& period : faults.routing_periods(net_.topology)) {
-    auto routing = RoutingRegistry::instance().find("shortest_path")->make();
-    routing->prepare_without(net_.topology, net_.seed, period.dead);
-    detours_.push_back({period.from, std::move(routing)});
+    const bool all_work = std::find(period.dead.begin(), period.dead.end(), true) == period.dead.end();
+    detours_.push_back({period.from, all_work ? nullptr : detour(period.dead)});
   }
+  if (!detours_.empty() && net_.routing.per_packet())
+    rest_ = detour(std::vector<bool>(net_.topology.graph.link_count(), false));
   q_.state.routes_one_by_one |= !detours_.empty();
 }
 
@@ -41,7 +48,8 @@ const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
   if (detours_.empty() || now < detours_.front().from) return net_.routing;
   auto next = std::upper_bound(detours_.begin(), detours_.end(), now,
                                [](Time time, const Detour& detour) { return time < detour.from; });
-  return *std::prev(next)->routing;
+  const auto& routing = std::prev(next)->routing;
+  return routing ? *routing : net_.routing;
 }
 
 /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any

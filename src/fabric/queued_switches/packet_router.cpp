@@ -41,7 +41,7 @@ void PacketRouter::fetch_telemetry(std::span<const Arrival> arrivals) const {
 std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now) {
   QueuedState& state = q_.state;
   const RouteRequest request = request_of(packet);
-  const RoutingAlgorithm& routing = q_.outages.routing_at(now);
+  const RoutingAlgorithm& routing = q_.outages.routing_at(now, packet);
   if (routing.per_packet()) {
     queued_.resize(node.ports);
     for (std::uint32_t p = 0; p < node.ports; ++p) queued_[p] = state.queued_bytes(node.first_port + p);
@@ -57,6 +57,7 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
     if (state.plan.is_data(lane_of(packet))) packet.lane = (state.plan.data + choice.lane).value() & 0xfU;
     return choice.port;
   }
+  packet.route = LinkOutages::led_off;
   if (packet.kind != PacketKind::data || state.balancers.empty()) {
     std::uint16_t port = 0;
     routing.route(node.id, {&request, 1}, &port);

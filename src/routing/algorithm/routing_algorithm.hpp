@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "graph/topology/topology_builder.hpp"
@@ -78,6 +79,8 @@ class RoutingAlgorithm {
   /// there is no way. Throws InputError if the algorithm cannot do that.
   virtual void prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead);
   static constexpr std::uint16_t no_route = 0xffff;
+  /// The algorithm that routes such a machine while some of its links do not work; it has prepare_without().
+  virtual std::string_view after_failures() const { return "shortest_path"; }
   /// ports[i] = port of `at` by which requests[i] leaves; `at` is not its destination. Pure: same answer always.
   virtual void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const = 0;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Routing of machines whose endpoints are servers: inside a server by its own shortest paths, between the NICs by the
-// network's routing.
+// network's routing. After failures in the network flows keep their NICs, because it is NCCL that has chosen them, and
+// take the shortest of the ways that are left between these.
 #include <array>
+#include <string_view>
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
@@ -18,13 +20,7 @@ namespace {
 class ServerRouting final : public RoutingAlgorithm {
  public:
   void prepare(const Topology& topology, std::uint64_t seed) override {
-    shape_ = require_shape<ServerShape>(topology, "server", "server, or any with servers");
-    seed_ = seed;
-    hosts_ = topology.graph.host_count();
-    by_gpus_ = Reciprocal(shape_->design.gpus);
-    by_nodes_ = Reciprocal(shape_->design.nodes);
-    part_ = shape_->design.parts();
-    find_ways(topology.graph);
+    prepare_servers(topology, seed);
     if (!shape_->network) return;
     const Topology& network = *shape_->network;
     const std::string& name = shape_->design.network_routing.empty() ? network.routing : shape_->design.network_routing;
@@ -38,6 +34,31 @@ class ServerRouting final : public RoutingAlgorithm {
     inner_->prepare(network, seed);
   }
 
+  void prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead) override {
+    prepare_servers(topology, seed);
+    anywhere_ = RoutingRegistry::instance().find("shortest_path")->make();
+    anywhere_->prepare_without(topology, seed, dead);
+    broken_.assign(shape_->servers, false);
+    for (std::uint32_t node = hosts_; node < shape_->first_switch(); ++node)
+      for (const PortEnd& end : topology.graph.ports(NodeId(node)))
+        if (dead[end.link.value()] && end.peer.value() < shape_->first_switch())
+          broken_[place(NodeId(node)).server] = true;
+    if (!shape_->network) return;
+    inner_ = RoutingRegistry::instance().find("shortest_path")->make();
+    inner_->prepare_without(*shape_->network, seed, dead_between_nics(topology.graph, dead));
+  }
+  std::string_view after_failures() const override { return "server"; }
+
+  void prepare_servers(const Topology& topology, std::uint64_t seed) {
+    shape_ = require_shape<ServerShape>(topology, "server", "server, or any with servers");
+    seed_ = seed;
+    hosts_ = topology.graph.host_count();
+    by_gpus_ = Reciprocal(shape_->design.gpus);
+    by_nodes_ = Reciprocal(shape_->design.nodes);
+    part_ = shape_->design.parts();
+    find_ways(topology.graph);
+  }
+
   unsigned lanes() const override { return inner_ ? inner_->lanes() : 1; }
   bool per_packet() const override { return inner_ && inner_->per_packet(); }
   bool reorders() const override { return inner_ && inner_->reorders(); }
@@ -48,6 +69,16 @@ class ServerRouting final : public RoutingAlgorithm {
   }
 
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {
+    if (anywhere_ == nullptr) return route_by_nics(at, requests, ports);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (keeps_nics(requests[i]))
+        route_by_nics(at, requests.subspan(i, 1), ports + i);
+      else
+        anywhere_->route(at, requests.subspan(i, 1), ports + i);
+    }
+  }
+
+  void route_by_nics(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const {
     if (at.value() < hosts_) {
       std::fill_n(ports, requests.size(), std::uint16_t{0});
     } else if (at.value() < shape_->first_switch()) {
@@ -96,6 +127,7 @@ class ServerRouting final : public RoutingAlgorithm {
   }
 
   std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    if (anywhere_ != nullptr && !keeps_nics(flow)) return anywhere_->candidates_of(at, flow);
     if (at.value() < shape_->first_switch()) return candidates(at, flow.destination);
     // The port of the NIC that the flow uses, as in route(), or the next one that is reachable in this network, or in
     // the rest of it after failures.
@@ -140,15 +172,61 @@ class ServerRouting final : public RoutingAlgorithm {
     return shape_->design.nic_of_gpu[gpu_of(shape_->design.pxn ? destination : source)];
   }
   std::uint32_t port_out(const RouteRequest& flow) const {
+    const std::uint32_t count = shape_->design.ports_per_nic;
+    if (count == 1) return 0;
     constexpr NodeId no_node(0xfffffffeU);  // the same at both ends
-    return shape_->design.ports_per_nic == 1
-               ? 0
-               : ecmp_choice(ecmp_hash(flow, no_node, seed_), shape_->design.ports_per_nic);
+    const std::uint32_t first = ecmp_choice(ecmp_hash(flow, no_node, seed_), count);
+    for (std::uint32_t i = 0; anywhere_ != nullptr && i < count; ++i)
+      if (joined(flow, (first + i) % count)) return (first + i) % count;
+    return first;
+  }
+
+  /// After failures: whether the flow still reaches its destination over the NICs at its ends.
+  bool keeps_nics(const RouteRequest& flow) const {
+    const std::uint32_t source = by_gpus_.quotient(flow.source.value());
+    const std::uint32_t destination = by_gpus_.quotient(flow.destination.value());
+    if (broken_[source] || broken_[destination]) return false;
+    if (source == destination && part_[gpu_of(flow.source)] == part_[gpu_of(flow.destination)]) return true;
+    return joined(flow, port_out(flow));
+  }
+  /// The network joins these ports of the NICs at the flow's ends.
+  bool joined(const RouteRequest& flow, std::uint32_t port) const {
+    const RouteRequest ends = between_nics(flow, port);
+    const ClusterGraph& network = shape_->network->graph;
+    const PortEnd& out = network.ports(ends.source).front();
+    const PortEnd& in = network.ports(ends.destination).front();
+    if (dead_[out.link.value()] || dead_[in.link.value()]) return false;
+    if (out.peer == in.peer || network.is_host(out.peer)) return true;
+    std::uint16_t way = no_route;
+    inner_->route(out.peer, {&ends, 1}, &way);
+    return way != no_route;
+  }
+  /// [links of the network]
+  const std::vector<bool>& dead_between_nics(const ClusterGraph& machine, const std::vector<bool>& dead) {
+    const ClusterGraph& network = shape_->network->graph;
+    dead_.assign(network.link_count(), false);
+    for (std::uint32_t node = shape_->first_switch(); node < hosts_ + machine.switch_count(); ++node) {
+      const auto ports = machine.ports(NodeId(node));
+      const auto inner = network.ports(inner_node(NodeId(node)));
+      for (std::size_t port = 0; port < ports.size(); ++port)
+        if (dead[ports[port].link.value()]) dead_[inner[port].link.value()] = true;
+    }
+    const ServerDesign& design = shape_->design;
+    for (std::uint32_t server = 0; server < shape_->servers; ++server) {
+      for (std::uint32_t nic = 0; nic < design.nics.size(); ++nic) {
+        const auto ports = machine.ports(shape_->node(server, design.nics[nic]));
+        for (std::uint32_t port = 0; port < design.ports_per_nic; ++port) {
+          const auto inner = network.ports(shape_->endpoint(server, nic, port));
+          if (dead[ports[network_port(design.nics[nic]) + port].link.value()]) dead_[inner.front().link.value()] = true;
+        }
+      }
+    }
+    return dead_;
   }
 
   /// Flows of different GPUs that share two NICs stay different flows.
-  RouteRequest between_nics(const RouteRequest& flow) const {
-    const std::uint32_t port = port_out(flow);
+  RouteRequest between_nics(const RouteRequest& flow) const { return between_nics(flow, port_out(flow)); }
+  RouteRequest between_nics(const RouteRequest& flow, std::uint32_t port) const {
     RouteRequest result;
     result.source =
         shape_->endpoint(by_gpus_.quotient(flow.source.value()), nic_out(flow.source, flow.destination), port);
@@ -229,6 +307,9 @@ class ServerRouting final : public RoutingAlgorithm {
 
   std::shared_ptr<const ServerShape> shape_;
   std::unique_ptr<RoutingAlgorithm> inner_;
+  std::unique_ptr<RoutingAlgorithm> anywhere_;    ///< after failures: the whole machine as a graph
+  std::vector<bool> dead_;                        ///< [links of the network] after failures
+  std::vector<bool> broken_;                      ///< [servers] after failures: links inside do not work
   std::vector<std::uint32_t> part_;               ///< ServerDesign::parts()
   std::vector<std::vector<std::uint16_t>> ways_;  ///< [from][to] ports that lead closer
   std::vector<std::uint32_t> first_network_port_;
