@@ -125,6 +125,17 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
   return lines;
 }
 
+void advise_on_rings(const Experiment& experiment, Simulation& simulation, Time end,
+                     std::vector<std::string>& warnings) {
+  if (!simulation.has_fabric()) return;
+  Time stopped, busy;
+  for (const LinkClassCounters& link : simulation.fabric().results().class_counters(end))
+    stopped = std::max(stopped, link.paused);
+  for (const LinkCounters& link : simulation.network().link_counters()) busy = std::max(busy, link.busy_until(end));
+  advise_on_rings(experiment, Time::from_ps(simulation.group().maximum(stopped.ps())),
+                  Time::from_ps(simulation.group().maximum(busy.ps())), warnings);
+}
+
 Summary begin_summary(const CommandLine& line, const ProcessGroup& group, const Experiment& experiment,
                       const std::string& output) {
   Summary summary;
@@ -194,6 +205,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
   if (simulation.has_fabric()) summary.inner_epoch = simulation.fabric().inner_epoch();
   summary.warnings = advice(experiment, facts.congestion);
+  advise_on_rings(experiment, simulation, facts.simulated, summary.warnings);
   if (ended) advise_on_transfers(summary.transfers, summary.warnings);
   if (recording.left_out() > 0)
     summary.warnings.push_back(

@@ -13,6 +13,9 @@ namespace weft {
 
 /// One sentence each: what happened, why, and what to set. `totals` are those of all processes.
 std::vector<std::string> advice(const Experiment& experiment, const CongestionTotals& totals);
+/// Adds a warning if links of a torus stood still for longer than any of them was busy. `stopped`, `busy`: of the link
+/// of the machine that was stopped by flow control, and of the one that was busy, for longest.
+void advise_on_rings(const Experiment& experiment, Time stopped, Time busy, std::vector<std::string>& warnings);
 /// Adds the transfers that did not deliver all of their bytes by the end of the run.
 void advise_on_transfers(const std::vector<TransferRecord>& transfers, std::vector<std::string>& warnings);
 /// Adds a warning if the processes of a run have written rows so often that this took most of the time.

@@ -311,8 +311,9 @@ void Simulation::refuse_deadlock(Time stopped_by) {
 CongestionTotals Simulation::congestion() {
   if (fabric_ == nullptr) return {};
   CongestionTotals totals = fabric_->results().congestion();
-  for (std::uint64_t* count : {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses,
-                               &totals.repeated, &totals.timeouts, &totals.cnps, &totals.out_of_order})
+  for (std::uint64_t* count :
+       {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses, &totals.repeated,
+        &totals.timeouts, &totals.cnps, &totals.out_of_order, &totals.duplicates})
     *count = group_.sum(*count);
   return totals;
 }

@@ -82,6 +82,7 @@ struct CongestionTotals {
   std::uint64_t timeouts = 0;
   std::uint64_t cnps = 0;
   std::uint64_t out_of_order = 0;
+  std::uint64_t duplicates = 0;  ///< packets that the receiver had already
 };
 
 /// Waits of the last packets of a job's messages at a link, by cause.

@@ -132,8 +132,10 @@ CongestionTotals QueuedResults::congestion() const {
       totals.timeouts += connection.sender.timeouts();
       totals.cnps += connection.cnps;
     }
-    host.receivers.for_each(
-        [&](const ReceivingConnection& connection) { totals.out_of_order += connection.receiver.out_of_order(); });
+    host.receivers.for_each([&](const ReceivingConnection& connection) {
+      totals.out_of_order += connection.receiver.out_of_order();
+      totals.duplicates += connection.receiver.duplicates();
+    });
   }
   return totals;
 }

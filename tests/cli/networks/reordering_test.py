@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from every_machine import CASES, DRAGONFLY, LINKS
-from weft_testing import NETWORK, ProgramTest, two_at_a_time
+from weft_testing import NETWORK, ProgramTest, table, two_at_a_time
 
 # The 72 hosts of Kim et al. 2008, figure 5: 9 groups of 4 routers with 2 hosts and 2 global links each.
 LARGER = {"kind": "dragonfly", "p": 2, "a": 4, "h": 2, **LINKS}
@@ -77,6 +77,40 @@ class Reordering(ProgramTest):
         })  # fmt: skip
         summary, _ = self.simulate(path)
         self.assertIn("acknowledgements took longer than the timeout of 10 us", summary["warnings"][0])
+
+    def test_short_timeouts_beside_losses_are_told(self):
+        """The same on links that lose one packet in 10^4. A timeout longer than all waits has no needless repetition."""
+        for timeout, told in (("10 us", True), ("5 ms", False)):
+            path = self.write({
+                "topology": {"kind": "star", "hosts": 65, **LINKS},
+                "network": {**NETWORK, "queues": "output", "recovery": "selective_repeat",
+                            "selective_repeat": {"timeout": timeout, "timeout_low": timeout},
+                            "loss": [{"link": "all", "probability": 1e-4}]},
+                "workload": {"kind": "traffic", "pattern": "incast", "size": "1 MB"},
+            })  # fmt: skip
+            summary, results = self.simulate(path)
+            self.assertGreater(summary["congestion"]["packets_lost"], 0)
+            again = summary["congestion"]["packets_repeated"]
+            twice = int(table(results, "receivers")["duplicates"].sum())
+            said = (f"{twice} of {again} packets that were sent again had arrived before: acknowledgements took longer than "
+                    f"the timeout of {timeout}; set a longer network.selective_repeat.timeout")  # fmt: skip
+            self.assertEqual([warning.startswith(said) for warning in summary["warnings"]], [True] if told else [])
+
+    def test_rings_that_wait_for_themselves_are_told(self):
+        """Tornado: each host of a ring of 8 sends to the third one further, over links of which each then has three flows.
+        Buffers for all that windows let out, 8 of 256 KiB, do not hold anything up."""
+        for buffer, told in (({}, True), ({"credit": {"buffer": "2 MiB"}}, False)):
+            path = self.write({
+                "topology": {"kind": "torus", "dims": [8], **LINKS},
+                "network": {**NETWORK, "routing": "dimension_order_lanes", "flow_control": "credit", **buffer},
+                "workload": {"kind": "traffic", "pattern": "permutation", "shift": 3, "size": "1 MB"},
+            })  # fmt: skip
+            summary, results = self.simulate(path)
+            stopped = table(results, "link_classes")["paused"].max()
+            busy = table(results, "links")["busy"].max()
+            self.assertEqual(stopped > busy, told)
+            self.assertEqual(["a link of the torus was stopped" in warning for warning in summary["warnings"]],
+                             [True] if told else [])  # fmt: skip
 
     def test_what_is_lost_is_no_reason_to_warn(self):
         summary = self.summary(DRAGONFLY, "dragonfly_ugal", loss=[{"link": "all", "probability": 0.01}])
