@@ -111,7 +111,7 @@ class Interval:
     middle: float
     fast: float
     slow: float
-    changes: dict  # {constant: (slow end, fast end) in percent}
+    changes: dict  # {constant: (slow end, fast end) in percent}, None where constants are not varied
     rounding: float = 0  # seconds
 
     @property
@@ -119,17 +119,19 @@ class Interval:
         return self.fast <= self.published <= self.slow
 
     def line(self, name):
+        if self.changes is None:
+            return f"  {name:<44} {self.published:.3f} s, {self.middle:.3f} s"
         inside = "inside" if self.inside else "outside"
         return (f"  {name:<44} {self.published:.3f} s {inside} {self.fast:.3f} to {self.slow:.3f} s, {self.middle:.3f} s; "
                 f"{moved_by(self.changes)}")  # fmt: skip
 
 
-def interval_of(row, weft):
-    """The Sensitivity of one row, or weft's error for the plan."""
+def interval_of(row, weft, varied=True):
+    """The Sensitivity of one row, or weft's error for the plan. Not `varied`: only its time."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch, case_of(weft, scratch) as case:
         try:
-            middle, changes, fast, slow = sensitivity(row, case)
+            middle, changes, fast, slow = sensitivity(row, case) if varied else fixed(row.run(case))
             found = Interval(row.published, middle, fast, slow, changes, row.rounding)
         except RuntimeError as error:
             found = str(error).strip().splitlines()[-1]
@@ -137,15 +139,22 @@ def interval_of(row, weft):
     return found
 
 
+def fixed(seconds):
+    """What sensitivity() gives if no constant is varied."""
+    return seconds, None, seconds, seconds
+
+
 def cells_of(name, found):
     """Cells of a set's line in the table: rows, errors, order, and the number of measured times inside their
-    intervals."""
+    intervals, or dashes if they were not made."""
     known = [one for one in found if isinstance(one, Interval)]
     mean, worst, order = summary([(one.published, one.middle) for one in known], [one.rounding for one in known])
+    errors = [name, str(len(known)), f"{mean:.1f} %", f"{worst:+.1f} %", f"{order:.0f} %"]
+    if any(one.changes is None for one in known):
+        return [*errors, "-", "-", "-", "-"]
     slow, fast = (sum(100 * (getattr(one, end) / one.middle - 1) for one in known) / len(known) for end in ("slow", "fast"))
     short, long = sum(one.published < one.fast for one in known), sum(one.published > one.slow for one in known)
-    return [name, str(len(known)), f"{mean:.1f} %", f"{worst:+.1f} %", f"{order:.0f} %", f"{fast:+.1f} to {slow:+.1f} %",
-            f"{len(known) - short - long} of {len(known)}", str(short), str(long)]  # fmt: skip
+    return [*errors, f"{fast:+.1f} to {slow:+.1f} %", f"{len(known) - short - long} of {len(known)}", str(short), str(long)]
 
 
 HEADINGS = ["set", "rows", "mean error", "largest", "order", "interval, mean", "measured inside", "faster than it", "slower than it"]
@@ -180,8 +189,9 @@ def intervals(names, weft, short, jobs, update):
     lines, refused = [], False
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tables = {name: table_of(name) for name in chosen}
-        running = {name: [(row, pool.submit(interval_of, row, weft)) for row in rows if row.short or not short]
-                   for name, (_, rows) in tables.items()}  # fmt: skip
+        running = {name: [(row, pool.submit(interval_of, row, weft, facts.get("intervals", True)))
+                          for row in rows if row.short or not short]
+                   for name, (facts, rows) in tables.items()}  # fmt: skip
         for name, futures in running.items():
             print(tables[name][0]["name"], flush=True)
             found = []

@@ -44,7 +44,7 @@ def read(name):
 def table_of(name):
     """(facts, rows)"""
     facts = read(name)
-    if name in ("narayanan_2021", "korthikanti_2022"):
+    if name in ("narayanan_2021", "korthikanti_2022", "jiang_2024"):
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
                            one.name in small, one.gpus, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
@@ -63,8 +63,8 @@ def batch_of(row):
 
 
 def seconds_of(row):
-    """Seconds of a step, from tokens/s per GPU."""
-    return batch_of(row) * row["sequence"] / (row["tokens"] * row["gpus"])
+    """Seconds of a step, as published or from tokens/s per GPU."""
+    return row["seconds"] if "seconds" in row else batch_of(row) * row["sequence"] / (row["tokens"] * row["gpus"])
 
 
 def of_gpu(facts, row, key):
@@ -75,7 +75,7 @@ def of_gpu(facts, row, key):
 def model_of(case, facts, row):
     """The path or name of the row's model."""
     if "shape" not in row:
-        return longer(case, row["model"], row["sequence"])
+        return ready_made(case, row)
     layers, hidden, heads = facts["models"][row["shape"]]
     path = case.scratch / f"{row['shape']}.json"
     path.write_text(json.dumps({"model_type": "gpt2", "vocab_size": 50368, "n_positions": row["sequence"],
@@ -83,13 +83,18 @@ def model_of(case, facts, row):
     return str(path)
 
 
-def longer(case, name, sequence):
-    """The ready-made model; if it has fewer positions than the row has tokens, with as many as tokens."""
-    model = json.loads((case.root / "workloads/models" / f"{name}.json").read_text())
-    if model["max_position_embeddings"] >= sequence:
-        return name
-    path = case.scratch / f"{name}-long.json"
-    path.write_text(json.dumps({**model, "max_position_embeddings": sequence}))
+def ready_made(case, row):
+    """The ready-made model; with as many blocks and tokens as the row says, and if it has fewer positions than the row has
+    tokens, with as many as tokens."""
+    model = json.loads((case.root / "workloads/models" / f"{row['model']}.json").read_text())
+    positions = "n_positions" if "n_positions" in model else "max_position_embeddings"
+    changes = {key: row[ours] for key, ours in (("num_hidden_layers", "layers"), ("vocab_size", "vocabulary")) if ours in row}
+    if model[positions] < row["sequence"]:
+        changes[positions] = row["sequence"]
+    if not changes:
+        return row["model"]
+    path = case.scratch / f"{row['model']}-changed.json"
+    path.write_text(json.dumps({**model, **changes}))
     return str(path)
 
 
@@ -111,6 +116,17 @@ def device_of(case, facts, row):
     path = case.scratch / f"{data['name'].replace(' ', '_')}.yaml"
     path.write_text(json.dumps(data))  # JSON is YAML
     return str(path)
+
+
+def framework_of(case, row):
+    """A catalogue of kernels, with the row's library of attention if it names one."""
+    path = case.root / "workloads/frameworks" / f"{row['framework']}.yaml"
+    if "attention_library" not in row:
+        return str(path)
+    kernels = yaml.safe_load(path.read_text()) | {"attention_library": row["attention_library"]}
+    changed = case.scratch / f"{row['framework']}-{row['attention_library']}.yaml"
+    changed.write_text(json.dumps(kernels))  # JSON is YAML
+    return str(changed)
 
 
 def experiment(case, facts, row, micro_batches):
@@ -142,7 +158,7 @@ def experiment(case, facts, row, micro_batches):
         parallelism["reshard_after_forward"] = False
     workload = {
         "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row),
-        "framework": str(case.root / "workloads/frameworks" / f"{row['framework']}.yaml"), "precision": row["precision"],
+        "framework": framework_of(case, row), "precision": row["precision"],
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,

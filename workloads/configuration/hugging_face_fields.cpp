@@ -22,7 +22,7 @@ const std::set<std::string>& silent_fields() {
       "activation_dropout", "activation_function", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop",
       "classifier_dropout", "dense_act_fn", "dropout", "dropout_rate", "embd_pdrop", "hidden_act", "hidden_activation",
       "hidden_dropout_prob", "init_std", "initializer_factor", "initializer_range", "is_gated_act",
-      "layer_norm_epsilon", "layer_norm_eps", "layerdrop", "pretraining_tp", "resid_pdrop", "rms_norm_eps",
+      "layer_norm_epsilon", "layer_norm_eps", "layerdrop", "norm_eps", "pretraining_tp", "resid_pdrop", "rms_norm_eps",
       "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "reorder_and_upcast_attn", "word_embed_dropout",
       // positions
       "n_ctx", "partial_rotary_factor", "position_embedding_type", "relative_attention_max_distance", "rope_interleave",

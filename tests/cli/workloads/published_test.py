@@ -18,7 +18,7 @@ import weft_testing  # noqa: E402
 from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
-from oracles.published_steps import NARAYANAN, predict  # noqa: E402
+from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, mean_of_largest, sensitivity  # noqa: E402
 from oracles.training_sets import batch_of, read, seconds_of, sets, summary, table_of  # noqa: E402
@@ -65,6 +65,9 @@ class Published(ProgramTest):
         self.assertEqual(batch_of({"gpus": 256, "tensor": 8, "micro_batch": 16}), 512)
         self.assertEqual(len(table_of("narayanan_2021")[1]), 10)
         self.assertEqual(len(table_of("korthikanti_2022")[1]), 8)
+        # A source that gives seconds: as they are. 6144 sequences over 192 copies of 8 x 8 GPUs are 32 micro-batches.
+        self.assertEqual(seconds_of({"seconds": 14.72}), 14.72)
+        self.assertEqual([one.micro_batches for one in rows_of("jiang_2024") if one.gpus == 12288], [32])
         # Errors of +10, -20 and 0 %; the first two rows are predicted the wrong way round.
         mean, worst, order = summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)])
         self.assertAlmostEqual(mean, 10)
@@ -165,6 +168,9 @@ class Published(ProgramTest):
         mean = 100 * (0.25 + 0 + 1 / 11 + 3 / 13) / 4
         self.assertEqual(cells_of("mine", found),
                          ["mine", "4", f"{mean:.1f} %", "+25.0 %", "0 %", "-10.0 to +20.0 %", "2 of 4", "1", "1"])
+        # In a set whose constants are not varied only errors and order are known.
+        fixed = [Interval(published, 10.0, 10.0, 10.0, None) for published in (8.0, 10.0, 11.0, 13.0)]
+        self.assertEqual(cells_of("mine", fixed), ["mine", "4", f"{mean:.1f} %", "+25.0 %", "0 %", *"----"])
         # A plan that weft refuses is no row.
         self.assertEqual(cells_of("mine", [*found, "refused"]), cells_of("mine", found))
 

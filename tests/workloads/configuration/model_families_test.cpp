@@ -51,6 +51,19 @@ TEST(ModelFamilies, Gpt3IsTheFormulaOfNarayanan) {
   }
 }
 
+TEST(ModelFamilies, Nemotron4IsThatOfItsReport) {
+  // arXiv:2406.11704, table 1 and 2.1: 9.4 B parameters of embeddings, not tied, and 331.6 B of others: 96 blocks of
+  // 2h^2 + 2h 8 (h/96) + 2h 4h, with two norms of 2h, and the last norm.
+  const ModelConfig model = ready_made("nemotron-4-340b");
+  const std::int64_t h = 18432, embeddings = 2 * 256'000 * h;
+  const std::int64_t others = 96 * (2 * h * h + 2 * h * 8 * (h / 96) + 8 * h * h + 4 * h) + 2 * h;
+  EXPECT_EQ(model.parameters(), embeddings + others);
+  EXPECT_NEAR(static_cast<double>(embeddings), 9.4e9, 0.05e9);
+  EXPECT_NEAR(static_cast<double>(others), 331.6e9, 0.05e9);
+  EXPECT_FALSE(model.layer_shape(0).mlp.gated);
+  EXPECT_FALSE(model.learned_positions);
+}
+
 TEST(ModelFamilies, ActiveParametersLeaveOutTheOtherExperts) {
   // Mixtral: of each block 6 of 8 experts (3hf each) rest.
   EXPECT_EQ(ready_made("mixtral-8x7b").active_parameters(), 46'702'792'704 - std::int64_t{32} * 6 * 3 * 4096 * 14336);
