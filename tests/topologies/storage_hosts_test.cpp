@@ -2,6 +2,7 @@
 // Storage hosts of any family: their numbers, the written machine, and errors.
 #include <sstream>
 
+#include "graph/shapes/reduction_shape.hpp"
 #include "graph/topology/graph_export.hpp"
 #include "tests/topologies/machine.hpp"
 
@@ -29,8 +30,9 @@ TEST(StorageHosts, OfEveryFamily) {
         "torus, dims: [4, 4]", "mesh, dims: [4, 4]", "hyperx, dims: [4, 4]", "hypercube, dimensions: 4",
         "fully_connected, switches: 4", "dragonfly, p: 1, a: 2, h: 1", "star, hosts: 3",
         "dragonfly_plus, leaves: 2, spines: 2, p: 2, h: 1, g: 3", "slim_fly, q: 5", "server, design: hgx_h100"}) {
-    const Topology topology =
+    const Topology whole =
         machine("{kind: " + kind + (kind.starts_with("server") ? "" : links) + ", storage_hosts: 2}");
+    const Topology& topology = machine_of(whole);  // without the units of NVSwitches
     const std::uint32_t hosts = topology.graph.host_count();
     EXPECT_EQ(topology.storage_hosts(), (Hosts{hosts - 2, hosts - 1})) << kind;
   }

@@ -202,6 +202,7 @@ class ServerReader {
       if (design_.pxn && !connected_inside())
         throw pxn->error("PXN goes over the links between the GPUs of a server, and these do not join all of them");
     }
+    read_nvlink_sharp();
     if (const auto routing = find("network_routing")) design_.network_routing = routing->text();
     if (const auto kernel = find("collective_kernel")) design_.collective_kernel = kernel->text();
     if (const auto transport = find("collective_transport")) design_.collective_transport = transport->text();
@@ -211,6 +212,19 @@ class ServerReader {
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
     read_one_of("architecture", gpu_architecture_names, design_.architecture);
     read_one_of("cpu", host_cpu_names, design_.cpu);
+  }
+  /// That of a ready-made design is for its NVSwitches.
+  void read_nvlink_sharp() {
+    const auto sharp = find("nvlink_sharp");
+    design_.nvlink_sharp = sharp && sharp->boolean();
+    const bool switches = std::any_of(design_.links.begin(), design_.links.end(), [this](const auto& link) {
+      return link.link_class == "nvlink" && std::max(link.a, link.b) >= design_.gpus;
+    });
+    if (!design_.nvlink_sharp || switches) return;
+    if (!behind_ || (spec_.is_map() && spec_.has("nvlink_sharp")))
+      throw sharp->error(
+          "NVLink SHARP is what NVSwitches do, and this server has none; expected inside: nvswitch, or false");
+    design_.nvlink_sharp = false;
   }
   void read_rings() {
     const auto rings = find("rings");

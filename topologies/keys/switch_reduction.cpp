@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "graph/shapes/reduction_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 
 namespace weft {
 namespace {
@@ -34,10 +35,34 @@ class RolesWithUnits final : public NodeRoles {
   std::uint32_t units_;
 };
 
+const char* const places[] = {"nvswitch", "leaf", "top"};
+
+/// What the map says.
+struct UnitsAsked {
+  std::vector<std::string> at = {std::begin(places), std::end(places)};
+  std::optional<Spec> all_there;  ///< a place without switches is an error here
+  Bandwidth rate;
+  Time delay;
+
+  explicit UnitsAsked(std::vector<std::string> words) : at(std::move(words)) {}
+  explicit UnitsAsked(const Spec& spec) {
+    if (const auto wanted = spec.find("at")) {
+      at.clear();
+      for (const Spec& item : wanted->items()) at.push_back(item.one_of({std::begin(places), std::end(places)}));
+      all_there = wanted;
+    }
+    if (const auto value = spec.find("rate")) rate = value->bandwidth();
+    if (const auto value = spec.find("delay")) delay = value->wait();
+    spec.finish();
+  }
+};
+
 class UnitsInSwitches {
  public:
-  UnitsInSwitches(const Spec& spec, Topology machine)
-      : spec_(spec), machine_(std::make_shared<const Topology>(std::move(machine))), graph_(machine_->graph) {
+  UnitsInSwitches(UnitsAsked asked, Topology machine)
+      : asked_(std::move(asked)),
+        machine_(std::make_shared<const Topology>(std::move(machine))),
+        graph_(machine_->graph) {
     for (std::uint32_t node = graph_.host_count(); node < graph_.node_count(); ++node)
       if (!is_inside_a_server(NodeId(node))) {
         leaf_tier_ = leaf_tier_ == 0 ? tier(NodeId(node)) : std::min(leaf_tier_, tier(NodeId(node)));
@@ -46,10 +71,7 @@ class UnitsInSwitches {
   }
 
   Topology build() {
-    read_places();
-    if (const auto value = spec_.find("rate")) rate_ = value->bandwidth();
-    if (const auto value = spec_.find("delay")) delay_ = value->wait();
-    spec_.finish();
+    find_switches();
     find_levels();
     copy_machine();
     return std::move(result_);
@@ -73,36 +95,38 @@ class UnitsInSwitches {
     return !graph_.is_host(node) && !is_inside_a_server(node) && tier(node) == top_tier_;
   }
 
-  void read_places() {
-    const auto wanted = spec_.find("at");
-    std::vector<std::string> words;
-    if (wanted) {
-      for (const Spec& item : wanted->items()) words.push_back(item.one_of({"nvswitch", "leaf", "top"}));
-    } else {
-      words = {"nvswitch", "leaf", "top"};
-    }
-    const auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  bool wanted(const char* place) const {
+    return std::find(asked_.at.begin(), asked_.at.end(), place) != asked_.at.end();
+  }
+  void find_switches() {
+    const bool nvswitches = wanted("nvswitch");
+    const bool leaves = wanted("leaf");
+    const bool tops = wanted("top");
     for (std::uint32_t number = graph_.host_count(); number < graph_.node_count(); ++number) {
       const NodeId node(number);
-      if ((has("nvswitch") && is_nvswitch(node)) || (has("leaf") && is_leaf(node)) || (has("top") && is_top(node))) {
+      if ((nvswitches && is_nvswitch(node)) || (leaves && is_leaf(node)) || (tops && is_top(node))) {
         unit_of_[number] = static_cast<std::uint32_t>(shape_->units.size());
         shape_->units.push_back({node, static_cast<std::uint32_t>(graph_.ports(node).size()), 0, 0});
       }
     }
-    for (const std::string& word : words) {
+    if (!asked_.all_there) return;
+    for (const std::string& word : asked_.at) {
       const bool there = std::any_of(shape_->units.begin(), shape_->units.end(), [&](const auto& unit) {
         return word == "nvswitch" ? is_nvswitch(unit.at) : word == "leaf" ? is_leaf(unit.at) : is_top(unit.at);
       });
-      if (wanted && !there) throw wanted->error(fmt::format("this machine has no switch of the kind '{}'", word));
+      if (!there) throw asked_.all_there->error(fmt::format("this machine has no switch of the kind '{}'", word));
     }
   }
 
-  /// Switches above a host, nearest first, with their distance: upwards only, from tier to tier.
+  /// Switches above a host, nearest first, with their distance: upwards only, from tier to tier, and as far as there
+  /// are units.
   std::vector<std::pair<NodeId, std::uint32_t>> above(NodeId host) const {
     std::vector<std::pair<NodeId, std::uint32_t>> found = {{host, 0}};
     std::map<std::uint32_t, bool> seen;
+    const bool outside = wanted("leaf") || wanted("top");
     for (std::size_t i = 0; i < found.size(); ++i) {
       const auto [node, distance] = found[i];
+      if (!outside && !is_inside_a_server(node)) continue;
       for (const PortEnd& port : graph_.ports(node))
         if (!graph_.is_host(port.peer) && tier(port.peer) > tier(node) && !std::exchange(seen[port.peer.value()], true))
           found.emplace_back(port.peer, distance + 1);
@@ -184,24 +208,22 @@ class UnitsInSwitches {
   }
   /// By default the shortest of the switch's links: a shorter one would cut the run into shorter windows.
   Time delay_of(NodeId node) const {
-    if (delay_ > Time()) return delay_;
+    if (asked_.delay > Time()) return asked_.delay;
     Time shortest = Time::max();
     for (const PortEnd& port : graph_.ports(node)) shortest = std::min(shortest, graph_.link(port.link).delay);
     return shortest;
   }
   /// By default all links of the switch together: reductions never wait for it.
   Bandwidth rate_of(NodeId node) const {
-    if (rate_.bps() > 0) return rate_;
+    if (asked_.rate.bps() > 0) return asked_.rate;
     std::int64_t sum = 0;
     for (const PortEnd& port : graph_.ports(node)) sum += graph_.link(port.link).rate.bps();
     return Bandwidth::from_bps(sum);
   }
 
-  Spec spec_;
+  UnitsAsked asked_;
   std::shared_ptr<const Topology> machine_;
   const ClusterGraph& graph_;
-  Bandwidth rate_;
-  Time delay_;
   std::uint8_t leaf_tier_ = 0;
   std::uint8_t top_tier_ = 0;
   std::uint32_t next_block_ = 0;
@@ -214,7 +236,13 @@ class SwitchReduction final : public TopologyExtension {
  public:
   Topology extend(const Spec& value, Topology machine) const override {
     if (machine.paths) throw value.error("found together with `paths`, which names nodes of a machine without it");
-    return UnitsInSwitches(value, std::move(machine)).build();
+    return UnitsInSwitches(UnitsAsked(value), std::move(machine)).build();
+  }
+  /// Servers with NVLink SHARP have it without being asked. `paths` are those of a machine without units.
+  Topology by_default(Topology machine) const override {
+    const auto* servers = shape_of<ServerShape>(machine);
+    if (servers == nullptr || !servers->design.nvlink_sharp || machine.paths) return machine;
+    return UnitsInSwitches(UnitsAsked({"nvswitch"}), std::move(machine)).build();
   }
 };
 

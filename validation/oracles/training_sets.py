@@ -31,6 +31,7 @@ class Row:
     gpus: int
     peer: str = ""
     rounding: float = 0  # seconds
+    run_by_default: object = None  # (case) -> seconds with the collectives of an experiment that says nothing about them
 
 
 def sets():
@@ -53,7 +54,7 @@ def table_of(name):
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
         rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False),
-                        row["gpus"]))
+                        row["gpus"], run_by_default=lambda case, row=row: step(case, facts, row, without_collectives)))
     return facts, rows
 
 
@@ -180,18 +181,28 @@ def experiment(case, facts, row, micro_batches):
     }  # fmt: skip
 
 
+def without_collectives(experiment):
+    """The same, with NCCL's choices on the ready-made server instead of rings at sustained rates."""
+    workload = experiment["workload"]
+    server = {key: value for key, value in experiment["topology"]["server"].items() if key != "nvlink_rate"}
+    return experiment | {
+        "topology": experiment["topology"] | {"server": server},
+        "workload": {key: value for key, value in workload.items() if key != "collectives" and key not in RINGS},
+    }
+
+
 def micro_batches_of(row):
     """Number of micro-batches of the row's size: a batch that is no multiple of them has a fraction."""
     data = row["gpus"] // (row.get("tensor", 1) * row.get("pipeline", 1) * row.get("context", 1))
     return batch_of(row) / (row["micro_batch"] * data)
 
 
-def step(case, facts, row):
+def step(case, facts, row, change=lambda experiment: experiment):
     """Seconds of a step. Times of more than three micro-batches are extrapolated linearly from two and three."""
 
     def seconds(micro_batches):
         changed = copy.copy(case)
-        changed.experiment = experiment(case, facts, row, micro_batches)
+        changed.experiment = change(experiment(case, facts, row, micro_batches))
         return changed.run()[0].time * 1e-12
 
     many = micro_batches_of(row)

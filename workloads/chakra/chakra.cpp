@@ -78,18 +78,18 @@ std::map<std::string, std::vector<std::uint32_t>> read_chakra_groups(const Spec&
   return groups;
 }
 
-std::map<CollectiveKind, std::string> read_algorithms_of_kinds(const Spec& spec, const std::string& directory) {
+std::map<CollectiveKind, std::string> read_algorithms_of_kinds(const Spec& spec, const WorkloadContext& context) {
   std::map<CollectiveKind, std::string> algorithms;
-  if (!spec.has("algorithm")) {  // collectives that the ring does not support
-    for (const CollectiveKind kind : {CollectiveKind::all_to_all, CollectiveKind::gather, CollectiveKind::scatter})
-      algorithms[kind] = "nccl_p2p";
-    algorithms[CollectiveKind::barrier] = "double_binary_tree";
-  }
+  if (!spec.has("algorithm"))
+    for (const std::string& name : collective_kind_names()) {
+      const CollectiveKind kind = *parse_collective_kind(name);
+      algorithms[kind] = default_algorithm(context, kind);
+    }
   const auto map = spec.find("algorithms");
   if (!map) return algorithms;
   for (const std::string& name : collective_kind_names())
     if (const auto algorithm = map->find(name))
-      algorithms[*parse_collective_kind(name)] = read_algorithm(*algorithm, directory);
+      algorithms[*parse_collective_kind(name)] = read_algorithm(*algorithm, context.directory);
   map->finish();
   return algorithms;
 }
@@ -140,7 +140,7 @@ class ChakraReader : public WorkloadReader {
       options.read_ahead = static_cast<std::size_t>(ahead->integer(1, std::numeric_limits<std::uint32_t>::max()));
     read_chakra_device(spec, context.directory, options);
     options.collectives = read_collective_options(spec, context);
-    options.algorithms = read_algorithms_of_kinds(spec, context.directory);
+    options.algorithms = read_algorithms_of_kinds(spec, context);
     ComputeNoise noise;
     if (const auto map = spec.find("compute_noise")) noise = {*map, ranks, context.seed};
     spec.finish();

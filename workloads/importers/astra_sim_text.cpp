@@ -418,13 +418,13 @@ class LayerReader : public WorkloadReader {
         repeat ? static_cast<std::uint32_t>(repeat->integer(1, std::numeric_limits<std::int32_t>::max())) : 1U;
     options.collectives = read_collective_options(spec, context);
     const auto all_to_all = spec.find("all_to_all_algorithm");
-    const bool ring = !spec.has("algorithm");
+    const std::string by_default = spec.has("algorithm") ? "" : default_algorithm(context, CollectiveKind::all_to_all);
     ComputeNoise noise;
     if (const auto map = spec.find("compute_noise")) noise = {*map, ranks, context.seed};
     spec.finish();
     LayerPlanner planner(table, std::move(options), where, context);
     planner.set_file(path);
-    planner.set_all_to_all(all_to_all ? read_algorithm(*all_to_all, context.directory) : ring ? "nccl_p2p" : "");
+    planner.set_all_to_all(all_to_all ? read_algorithm(*all_to_all, context.directory) : by_default);
     return std::make_unique<LayerWorkload>(planner.plan(ranks, model, expert, passes), std::move(noise), table.policy);
   }
 

@@ -278,7 +278,7 @@ class RecommendationReader final : public WorkloadReader {
       call.tuning = options.tuning;
       call.where = spec.where();
       call.kind = CollectiveKind::all_to_all;
-      call.algorithm = exchange ? read_algorithm(*exchange, context.directory) : "nccl_p2p";
+      call.algorithm = exchange ? read_algorithm(*exchange, context.directory) : default_algorithm(context, call.kind);
     }
     // Indices of 8 bytes are sent to the tables' ranks; these return vectors, and get their gradients.
     set_blocks(calls[indices_call], job, job.pooling * 8, true);

@@ -124,8 +124,23 @@ DimensionAlgorithms read_dimension_algorithms(const Spec& spec) {
 
 }  // namespace
 
+std::string default_algorithm(const WorkloadContext& context, CollectiveKind kind) {
+  if (context.nccl) return "nccl";
+  switch (kind) {
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      return "nccl_p2p";
+    case CollectiveKind::barrier:
+      return "double_binary_tree";
+    default:
+      return "ring";
+  }
+}
+
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context) {
   CollectiveSettings options;
+  options.algorithm = default_algorithm(context, CollectiveKind::all_reduce);
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
   // NCCL has at most 64 (MAXCHANNELS, src/include/device.h), and each takes memory on every rank.
   constexpr std::int64_t max_channels = 1024;

@@ -16,12 +16,16 @@ namespace weft {
 /// `credits`, `protocol`, `ranks_per_server`, `dimensions`, `launch_latency`, `step_latency`, `reduce_rate` and
 /// `copy_rate` give them.
 struct CollectiveSettings {
-  std::string algorithm = "ring";
+  std::string algorithm;
   CollectiveTuning tuning;
 };
 
 /// Reads those keys of a map; the caller finishes it. Throws InputError for an unknown algorithm.
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context);
+
+/// The algorithm of calls for which the experiment names none: NCCL's choice where it is known how fast NCCL runs on
+/// the machine's servers, else the ring, and for kinds that the ring cannot do NCCL's all-to-all and tree.
+std::string default_algorithm(const WorkloadContext& context, CollectiveKind kind);
 
 /// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
 /// InputError with the known names if it is not registered.

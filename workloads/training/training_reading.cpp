@@ -224,9 +224,6 @@ ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContex
   return routing;
 }
 
-/// Algorithms that do a kind where the chosen one does not: NCCL's.
-std::string usual_algorithm(CollectiveKind kind) { return kind == CollectiveKind::all_to_all ? "nccl_p2p" : "ring"; }
-
 GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bool named) {
   const CollectiveSettings options = read_collective_options(spec, context);
   GroupCollectives group;
@@ -235,7 +232,7 @@ GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bo
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
     const auto algorithm = find_collective(options.algorithm);
     const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
-    group.algorithms[kind] = able || named ? options.algorithm : usual_algorithm(kind);
+    group.algorithms[kind] = able || named ? options.algorithm : default_algorithm(context, kind);
   }
   return group;
 }

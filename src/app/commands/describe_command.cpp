@@ -12,6 +12,7 @@
 #include "app/processes/prepare.hpp"
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/packet/port.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "runtime/execution/rank_executor.hpp"
 #include "transport/messages/queue_pair.hpp"
 #include "units/text.hpp"
@@ -43,8 +44,11 @@ void print_machine(const Experiment& experiment) {
   const ClusterGraph& graph = topology.graph;
   std::cout << "machine\n";
   line("topology", topology.kind);
-  line("hosts", counted(graph.host_count()));
-  if (!topology.storage_hosts().empty()) line("storage hosts", counted(topology.storage_hosts().size()));
+  const Topology& machine = machine_of(topology);
+  const std::uint32_t hosts = machine.graph.host_count();
+  line("hosts", counted(hosts));
+  if (graph.host_count() > hosts) line("reduction units", counted(graph.host_count() - hosts));
+  if (!machine.storage_hosts().empty()) line("storage hosts", counted(machine.storage_hosts().size()));
   line("switches", counted(graph.switch_count()));
   std::map<std::pair<std::uint8_t, Bandwidth>, std::uint64_t> links;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) ++links[{topology.link_class[l], graph.link(LinkId(l)).rate}];

@@ -50,6 +50,12 @@ Experiment experiment_of(const PerfOptions& options, Spec spec, std::int64_t byt
   return read_experiment(spec, options.experiment, directory);
 }
 
+/// The algorithm that the experiment names, or the machine's default.
+std::string algorithm_of(const PerfOptions& options, const Spec& spec) {
+  if (const auto given = spec.at("workload").find("algorithm")) return given->text();
+  return nccl_by_default(*experiment_of(options, spec, 0).topology) ? "nccl" : "ring";
+}
+
 /// Whether there are NVSwitches of a generation that reduces (since Hopper), and the machine has no units for it.
 bool has_plain_nvswitches(const Shape* shape) {
   const auto* servers = dynamic_cast<const ServerShape*>(shape);
@@ -231,8 +237,7 @@ int perf_command(const CommandLine& line, ProcessGroup& group) {
     const std::vector<std::string> asked =
         options.algorithms.empty() ? std::vector<std::string>{""} : options.algorithms;
     for (const std::string& name : asked) specs.push_back(perf_spec(options, name));
-    const auto given = specs[0].at("workload").find("algorithm");
-    report.sweep.algorithms = options.algorithms.empty() ? std::vector{given ? given->text() : "ring"} : asked;
+    report.sweep.algorithms = options.algorithms.empty() ? std::vector{algorithm_of(options, specs[0])} : asked;
     const auto network = specs[0].find("network");
     const auto fidelity = network ? network->find("fidelity") : std::nullopt;
     report.fidelity = fidelity ? fidelity->text() : "packet";

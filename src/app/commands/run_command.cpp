@@ -20,6 +20,7 @@
 #include "app/running/ns3_settings.hpp"
 #include "app/running/version.hpp"
 #include "fabric/ns3/pcap_tap.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "results/hdf5/hdf5_recorder.hpp"
 #include "support/system/interrupt.hpp"
 #include "support/system/progress.hpp"
@@ -38,7 +39,7 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
   manifest.seed = experiment.seed;
   const ClusterGraph& graph = experiment.topology->graph;
   manifest.model = {{"topology", experiment.topology->kind},
-                    {"hosts", std::to_string(graph.host_count())},
+                    {"hosts", std::to_string(machine_of(*experiment.topology).graph.host_count())},
                     {"switches", std::to_string(graph.switch_count())},
                     {"links", std::to_string(graph.link_count())},
                     {"routing", experiment.routing_name},

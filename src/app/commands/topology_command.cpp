@@ -10,6 +10,7 @@
 #include "app/commands/commands.hpp"
 #include "app/pictures/topology_picture.hpp"
 #include "app/processes/prepare.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "graph/topology/graph_export.hpp"
 
 namespace weft {
@@ -46,9 +47,10 @@ int topology_command(const CommandLine& line, ProcessGroup& group) {
   prepare(group, [&] {
     if (group.rank() != 0) return;
     const Topology topology = load_topology(line);
-    if (!line.picture.empty()) write_file(line.picture, draw_topology(topology, line.picture));
+    const Topology& machine = machine_of(topology);
+    if (!line.picture.empty()) write_file(line.picture, draw_topology(machine, line.picture));
     if (!line.export_format.empty()) {
-      const std::string text = exported(topology, line.export_format);
+      const std::string text = exported(machine, line.export_format);
       if (line.output.empty())
         std::cout << text;
       else

@@ -98,8 +98,9 @@ std::string sharp_text(const PerfSweep& sweep) {
   for (const std::vector<PerfRow>& rows : sweep.sizes)
     for (const PerfRow& row : rows)
       if (row.without_sharp)
-        return "# NVLink SHARP         : not used, as the machine's NVSwitches do not reduce; with "
-               "topology.switch_reduction={at: [nvswitch]} NCCL uses it where it is faster\n";
+        return "# NVLink SHARP         : not used, as the machine's NVSwitches do not reduce; with nvlink_sharp: true "
+               "in "
+               "its server NCCL uses it where it is faster\n";
   return "";
 }
 

@@ -248,6 +248,7 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   context.hosts = machine.compute_hosts();
   context.storage = machine.storage_hosts();
   context.switches_reduce = &machine != experiment.topology.get();
+  context.nccl = nccl_by_default(*experiment.topology);
   context.seed = experiment.seed;
   const auto& graph = experiment.topology->graph;
   context.host_rate = graph.link(graph.ports(NodeId(0))[0].link).rate;
@@ -327,8 +328,8 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   refuse_without_packets(network, {"ns3_attributes"}, experiment);
   refuse_without_packets(output, {"pcap"}, experiment);
   if (background) {
-    experiment.background =
-        read_background(*background, {experiment.topology->graph.host_count(), &experiment.network});
+    const std::uint32_t hosts = machine_of(*experiment.topology).graph.host_count();
+    experiment.background = read_background(*background, {hosts, &experiment.network});
     experiment.network.frames = !experiment.background.empty();
   }
   read_workload(spec.at("workload"), directory, experiment, sharing);
@@ -338,6 +339,11 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
     experiment.network.without_effect.emplace_back("output.sampling");
   }
   return experiment;
+}
+
+bool nccl_by_default(const Topology& topology) {
+  const auto* servers = dynamic_cast<const ServerShape*>(machine_of(topology).shape.get());
+  return servers != nullptr && !servers->design.collective_kernel.empty();
 }
 
 Experiment load_experiment(const ExperimentFile& file, const std::vector<std::pair<std::string, std::string>>& settings,

@@ -75,6 +75,10 @@ struct Experiment {
   std::vector<std::pair<std::string, Spec>> ns3_attributes;
 };
 
+/// Whether the machine has servers of which it is known how fast NCCL runs on them: NCCL's choice is the default of
+/// `algorithm` there.
+bool nccl_by_default(const Topology& topology);
+
 /// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Processes that
 /// share the reading read long traces together. Throws InputError.
 Experiment load_experiment(const ExperimentFile& file, const std::vector<std::pair<std::string, std::string>>& settings,

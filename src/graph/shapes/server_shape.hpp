@@ -55,6 +55,7 @@ struct ServerDesign {
   /// To another server a GPU goes over NVLink to the NIC of the destination's number, and not over its own NIC and
   /// through the network (PXN: NCCL's graph/paths.cc).
   bool pxn = false;
+  bool nvlink_sharp = false;      ///< its NVSwitches reduce, as NVLink SHARP does: NVIDIA's since Hopper
   std::string collective_kernel;  ///< how fast its GPUs run collectives: a file of collectives/kernels; or empty
   /// What NCCL has found in such a server, from its file (NCCL_GRAPH_DUMP_FILE), instead of a search.
   struct GivenGraph {

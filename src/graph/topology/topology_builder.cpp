@@ -99,7 +99,10 @@ Topology build_part(const Spec& spec) {
 
 Topology build_topology(const Spec& spec) {
   Topology topology = build_part(spec);
-  const std::string& name = topology.kind;
+  const std::string name = topology.kind;
+  for (const auto& [key, entry] : ExtensionRegistry::instance().entries())
+    if (!spec.has(key)) topology = entry.make()->by_default(std::move(topology));
+  topology.kind = name;
   check_size(topology.graph, spec);
   check_hosts(topology.graph, spec);
   check_ports(topology.graph);

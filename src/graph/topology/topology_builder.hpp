@@ -74,6 +74,8 @@ class TopologyExtension {
   virtual ~TopologyExtension() = default;
   /// Returns the machine, changed as the value of the key says. Reads and finishes that value. Throws InputError.
   virtual Topology extend(const Spec& value, Topology machine) const = 0;
+  /// The whole machine where the key is absent: changed only if its parts say so.
+  virtual Topology by_default(Topology machine) const { return machine; }
 };
 using ExtensionRegistry = Registry<TopologyExtension>;
 

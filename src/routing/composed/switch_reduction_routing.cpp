@@ -2,6 +2,8 @@
 // Routing of machines some of whose switches reduce: accelerators as the machine is routed, units for reductions by
 // shortest paths from below.
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,15 +16,25 @@ namespace {
 class SwitchReductionRouting final : public RoutingAlgorithm {
  public:
   void prepare(const Topology& topology, std::uint64_t seed) override {
-    shape_ = require_shape<ReductionShape>(topology, "switch_reduction", "any with switch_reduction");
-    seed_ = seed;
-    hosts_ = shape_->hosts();
-    all_hosts_ = topology.graph.host_count();
+    prepare_units(topology, seed);
     inner_ = RoutingRegistry::instance().find(shape_->routing)->make();
     inner_->prepare(*shape_->machine, seed);
-    for (const auto& unit : shape_->units) near_.push_back(neighbourhood(topology.graph, unit));
-    graph_ = &topology.graph;
   }
+
+  /// Accelerators as the machine is routed after failures, units by the shortest paths that are left. Links of the
+  /// machine have the same numbers with units, whose own links follow.
+  void prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead) override {
+    prepare_units(topology, seed);
+    const auto routing_of = [](std::string_view name) {
+      return RoutingRegistry::instance().find(std::string(name))->make();
+    };
+    inner_ = routing_of(routing_of(shape_->routing)->after_failures());
+    const auto first_of_units = dead.begin() + shape_->machine->graph.link_count();
+    inner_->prepare_without(*shape_->machine, seed, std::vector<bool>(dead.begin(), first_of_units));
+    of_units_ = routing_of("shortest_path");
+    of_units_->prepare_without(topology, seed, dead);
+  }
+  std::string_view after_failures() const override { return "switch_reduction"; }
 
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
@@ -55,12 +67,22 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
     return inner_->candidates(inner_node(at), is_unit(destination) ? below(destination) : destination);
   }
   std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    if (avoids_failures(flow)) return of_units_->candidates_of(at, flow);
     if (at.value() < all_hosts_ || leads_to_unit(at, flow.destination)) return candidates(at, flow.destination);
     return inner_->candidates_of(inner_node(at), translated(flow));
   }
 
  private:
   using Distance = std::pair<std::uint32_t, std::uint32_t>;  ///< node, links from the unit's switch
+
+  void prepare_units(const Topology& topology, std::uint64_t seed) {
+    shape_ = require_shape<ReductionShape>(topology, "switch_reduction", "any with switch_reduction");
+    seed_ = seed;
+    hosts_ = shape_->hosts();
+    all_hosts_ = topology.graph.host_count();
+    for (const auto& unit : shape_->units) near_.push_back(neighbourhood(topology.graph, unit));
+    graph_ = &topology.graph;
+  }
 
   /// Switches as far from the unit's as its accelerators are, in order of their numbers.
   static std::vector<Distance> neighbourhood(const ClusterGraph& graph, const ReductionShape::Unit& unit) {
@@ -108,8 +130,17 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
     return flow;
   }
 
+  /// A way to or from a unit after failures.
+  bool avoids_failures(const RouteRequest& flow) const {
+    return of_units_ != nullptr && (is_unit(flow.source) || is_unit(flow.destination));
+  }
   std::uint16_t port(NodeId at, const RouteRequest& flow) const {
     if (at.value() < all_hosts_) return 0;
+    if (avoids_failures(flow)) {
+      std::uint16_t port = 0;
+      of_units_->route(at, {&flow, 1}, &port);
+      return port;
+    }
     if (leads_to_unit(at, flow.destination)) {
       const std::vector<std::uint16_t> ports = closer(at, unit_of(flow.destination));
       return ports[ecmp_choice(ecmp_hash(flow, at, seed_), static_cast<std::uint32_t>(ports.size()))];
@@ -122,6 +153,7 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
 
   std::shared_ptr<const ReductionShape> shape_;
   std::unique_ptr<RoutingAlgorithm> inner_;
+  std::unique_ptr<RoutingAlgorithm> of_units_;  ///< after failures
   const ClusterGraph* graph_ = nullptr;
   std::vector<std::vector<Distance>> near_;  ///< [units]
   std::uint32_t hosts_ = 0;

@@ -32,6 +32,7 @@ struct WorkloadContext {
   std::string directory;         ///< of the experiment file: relative paths start there
   ServerGrid servers;            ///< if the machine has servers of several accelerators
   bool switches_reduce = false;  ///< some of its switches have units for reductions
+  bool nccl = false;             ///< how fast NCCL runs on its servers is known: calls are its choice by default
   /// The channels of a communicator of this workload's ranks. Absent if no rank is placed yet, or if the machine has no
   /// servers of several accelerators; null for members without such a graph.
   ChannelGraphs channel_graphs;

@@ -12,7 +12,6 @@ from weft_testing import NETWORK, ProgramTest, table, two_at_a_time
 
 # Eight leaves, one for the NICs of each number, so that rails meet only in spines.
 RAILS = {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 4, "spines": 4, **LINKS}
-MACHINES = [(topology, routing) for topology, routing in CASES if "switch_reduction" not in topology]  # refuses failures
 SERVERS, GPUS, SIZE = 4, 8, 64_000
 INSIDE = SERVERS * GPUS * (GPUS - 1)  # pairs of the same server
 ACROSS = SERVERS * GPUS * (SERVERS - 1) * (GPUS - 1)  # pairs of other servers and other numbers
@@ -90,7 +89,7 @@ class FailedLinks(ProgramTest):
             self.assertEqual(run({"failures": failures, "reconvergence": "1 us"}, "over"), run({}, "whole"),
                              f"{topology['kind']}, {routing}")  # fmt: skip
 
-        two_at_a_time([lambda i=i, case=case: check(i, *case) for i, case in enumerate(MACHINES)])
+        two_at_a_time([lambda i=i, case=case: check(i, *case) for i, case in enumerate(CASES)])
 
     def test_links_that_come_and_go(self):
         """Packets that are on their way when routing changes arrive, in whichever virtual lane they are; and on two processes at
@@ -110,7 +109,7 @@ class FailedLinks(ProgramTest):
 
             self.assertEqual(run(None), run(2), f"{topology['kind']}, {routing}")
 
-        lanes = [(topology, routing) for topology, routing in MACHINES if routing and topology["kind"] != "rails"]
+        lanes = [(topology, routing) for topology, routing in CASES if routing and topology["kind"] != "rails"]
         two_at_a_time([lambda i=i, case=case: check(i, *case) for i, case in enumerate(lanes)])
 
 

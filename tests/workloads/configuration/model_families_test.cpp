@@ -28,7 +28,7 @@ const std::map<std::string, std::int64_t>& published() {
       {"mixtral-8x7b", 46'702'792'704},
       {"qwen2-7b", 7'615'616'512},
       {"qwen3-30b-a3b", 30'532'122'624},
-      {"deepseek-v3", 671'026'419'200},  // the main model, without the layer of multi-token prediction
+      {"deepseek-v3", 671'026'419'200},      // the main model, without the layer of multi-token prediction
       {"nemotron-4-340b", 341'029'195'776},  // arXiv:2406.11704: see Nemotron4IsThatOfItsReport
       {"opt-6.7b", 6'658'473'984},
       {"bert-large", 335'174'458},
