@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "graph/shapes/reduction_shape.hpp"
 #include "nccl/machine_channels.hpp"
 #include "tests/topologies/properties.hpp"
 
@@ -22,7 +23,7 @@ std::vector<std::uint32_t> first(std::uint32_t count) {
   return numbers;
 }
 
-const ServerShape& shape_of_servers(const Topology& topology) { return *shape_of<ServerShape>(topology); }
+const ServerShape& shape_of_servers(const Topology& topology) { return *shape_of<ServerShape>(machine_of(topology)); }
 
 /// The design of a server as an experiment writes it.
 struct Server {

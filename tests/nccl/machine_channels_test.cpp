@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "collectives/steps/nccl_trees.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "schedule/collective/collective_check.hpp"
 #include "support/basics/error.hpp"
 #include "tests/topologies/properties.hpp"
@@ -24,7 +25,8 @@ class Cluster {
  public:
   explicit Cluster(const std::string& server, std::int64_t nic_gbps = 400)
       : topology_(machine("{kind: star, hosts: 128, link_rate: 400 Gb/s, link_delay: 1 us, server: " + server + "}")),
-        channels_(std::dynamic_pointer_cast<const ServerShape>(topology_.shape), Bandwidth::from_gbps(nic_gbps)) {}
+        channels_(std::dynamic_pointer_cast<const ServerShape>(machine_of(topology_).shape),
+                  Bandwidth::from_gbps(nic_gbps)) {}
   std::shared_ptr<const ChannelGraph> of(const std::vector<std::uint32_t>& hosts) { return channels_.graph(hosts); }
   std::string xml(const std::vector<std::uint32_t>& hosts) { return channels_.first_server_xml(hosts); }
   std::shared_ptr<const ChannelGraph> of_first(std::uint32_t count) {

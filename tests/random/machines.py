@@ -232,6 +232,8 @@ def own_server(d):
         result.pop("nvlink_rate", None)
     if inside == "nvswitch" and d.chance(0.4):
         result["nvswitches"] = d.count(1, 3)
+    if inside == "nvswitch" and d.chance(0.4):
+        result["nvlink_sharp"] = d.flag()
     nics = d.between(0 if inside != "none" and d.chance(0.2) else 1, gpus)
     if nics or d.chance(0.3):
         result.update(nics=nics, pcie_rate=rate(d), pcie_delay=delay(d))

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "graph/shapes/reduction_shape.hpp"
 #include "graph/shapes/server_shape.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/machine.hpp"
@@ -230,7 +231,7 @@ TEST(MachinesWithServers, GpusThatNothingJoinsGoOutThroughTheirNics) {
   for (const PathHop& hop : trace_path(topology, *routing, {NodeId(0), NodeId(1), 0}))
     way += topology.link_classes[topology.link_class[hop.directed_link / 2]] + " ";
   EXPECT_EQ(way, "gpu pcie nic nic pcie gpu ");
-  const auto ports = routing->candidates(NodeId(shape_of<ServerShape>(topology)->node(0, 0)), NodeId(1));
+  const auto ports = routing->candidates(NodeId(shape_of<ServerShape>(machine_of(topology))->node(0, 0)), NodeId(1));
   EXPECT_EQ(ports.size(), 1U);
 }
 

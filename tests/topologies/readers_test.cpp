@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/shapes/reduction_shape.hpp"
 #include "graph/shapes/server_shape.hpp"
 #include "graph/shapes/tree_shape.hpp"
 #include "graph/topology/graph_export.hpp"
@@ -247,7 +248,7 @@ TEST_F(Readers, ProcessorsOfNccl) {
     std::string text = nccl_file();
     const std::string amd = "arch=\"x86_64\" vendor=\"AuthenticAMD\"";
     text.replace(text.find(amd), amd.size(), attributes);  // of the first one
-    return shape_of<ServerShape>(machine(four_servers(write("node.xml", text), more)))->design.cpu;
+    return shape_of<ServerShape>(machine_of(machine(four_servers(write("node.xml", text), more))))->design.cpu;
   };
   EXPECT_EQ(cpu("arch=\"x86_64\" vendor=\"AuthenticAMD\""), HostCpu::amd);
   EXPECT_EQ(cpu("arch=\"x86_64\" vendor=\"GenuineIntel\""), HostCpu::intel);
@@ -257,7 +258,7 @@ TEST_F(Readers, ProcessorsOfNccl) {
 
 TEST_F(Readers, ServerOfNccl) {
   const Topology topology = machine(four_servers(write("node.xml", nccl_file())));
-  const auto& design = shape_of<ServerShape>(topology)->design;
+  const auto& design = shape_of<ServerShape>(machine_of(topology))->design;
   EXPECT_EQ(topology.graph.host_count(), 8U);
   EXPECT_EQ(design.gpus, 4U);
   EXPECT_EQ(design.nodes, 4U + 2 + 2 + 2 + 1);  // GPUs, CPUs, PCIe switches, NICs, NVSwitches as one

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph/partition/partition.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "graph/shapes/server_shape.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/properties.hpp"
@@ -66,9 +67,9 @@ TEST(Servers, CardsReachEachOtherOverPcie) {
   const Topology two = machine("{kind: star, hosts: 4" + links + ", server: {" + cards + ", nics: 2}}");
   const auto between = prepared_routing("server", two);
   EXPECT_EQ(classes_of(two, *between, 1, 8), "pcie pcie nic nic pcie pcie");
-  EXPECT_EQ(shape_of<ServerShape>(two)->design.nic_of_gpu[5], 1U);
-  EXPECT_TRUE(shape_of<ServerShape>(two)->design.nics_behind_cpu);
-  EXPECT_EQ(shape_of<ServerShape>(two)->design.cpu, HostCpu::intel);
+  EXPECT_EQ(shape_of<ServerShape>(machine_of(two))->design.nic_of_gpu[5], 1U);
+  EXPECT_TRUE(shape_of<ServerShape>(machine_of(two))->design.nics_behind_cpu);
+  EXPECT_EQ(shape_of<ServerShape>(machine_of(two))->design.cpu, HostCpu::intel);
   const std::string alike = "kind: server\ndesign: {gpus: 4, inside: ";
   expect_error(alike + "pcie, cpus: 5, pcie_rate: 1 Gb/s, pcie_delay: 1 ns}\n", 2, {"cpus", "5"});
   expect_error(alike + "none}\n", 2, {"gpu_rate", "use inside: pcie"});
@@ -76,7 +77,7 @@ TEST(Servers, CardsReachEachOtherOverPcie) {
 
 TEST(Servers, RailsLeadToTheirLeaf) {
   const Topology topology = rail_optimised(", wiring: rail");
-  const auto& shape = *shape_of<ServerShape>(topology);
+  const auto& shape = *shape_of<ServerShape>(machine_of(topology));
   EXPECT_EQ(shape.rail_length, 4U);
   for (std::uint32_t server = 0; server < 8; ++server) {
     for (std::uint32_t nic = 0; nic < 4; ++nic) {
@@ -86,7 +87,7 @@ TEST(Servers, RailsLeadToTheirLeaf) {
     }
   }
   const Topology packed = rail_optimised("");
-  const auto& other = *shape_of<ServerShape>(packed);
+  const auto& other = *shape_of<ServerShape>(machine_of(packed));
   for (std::uint32_t server = 0; server < 8; ++server)
     for (std::uint32_t nic = 0; nic < 4; ++nic)
       EXPECT_EQ(packed.graph.ports(other.node(server, other.design.nics[nic]))[1].peer.value(),
@@ -146,7 +147,7 @@ TEST(Servers, ReadyMadeDesigns) {
       {"dgx_a100", 8, 8, 300}, {"hgx_h100", 8, 8, 450}, {"gb200_nvl72", 72, 72, 900}, {"mi300x", 8, 8, 7 * 64}};
   for (const auto& [name, gpus, nics, gbytes] : known) {
     const Topology topology = machine(fmt::format("{{kind: star, hosts: {}{}, server: {}}}", 2 * nics, links, name));
-    const auto& design = shape_of<ServerShape>(topology)->design;
+    const auto& design = shape_of<ServerShape>(machine_of(topology))->design;
     EXPECT_EQ(design.gpus, gpus);
     EXPECT_EQ(design.nics.size(), nics);
     std::int64_t rate = 0;
@@ -156,7 +157,7 @@ TEST(Servers, ReadyMadeDesigns) {
   }
   const Topology frontier = machine("{kind: star, hosts: 8" + links + ", server: frontier_node}");
   EXPECT_EQ(frontier.graph.host_count(), 16U);
-  EXPECT_EQ(machine("{kind: server, design: gb200_nvl72}").graph.host_count(), 72U);
+  EXPECT_EQ(machine_of(machine("{kind: server, design: gb200_nvl72}")).graph.host_count(), 72U);
   EXPECT_EQ(machine("{kind: server, design: mi300x}").graph.link_count(), 8U + 8 * 7 / 2);
 }
 

@@ -224,7 +224,7 @@ ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContex
   return routing;
 }
 
-GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bool named) {
+GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, GroupKind of) {
   const CollectiveSettings options = read_collective_options(spec, context);
   GroupCollectives group;
   group.tuning = options.tuning;
@@ -232,13 +232,18 @@ GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bo
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
     const auto algorithm = find_collective(options.algorithm);
     const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
-    group.algorithms[kind] = able || named ? options.algorithm : default_algorithm(context, kind);
+    group.algorithms[kind] = able ? options.algorithm : default_algorithm(context, kind);
   }
+  // These sum up one number, the norm of gradients, for which a ring takes two steps a rank, and NCCL a tree.
+  const bool norm = of == GroupKind::model || of == GroupKind::world;
+  if (norm && !spec.has("algorithm") && !context.nccl)
+    group.algorithms[CollectiveKind::all_reduce] = "double_binary_tree";
   return group;
 }
 
 void read_collectives(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
-  job.collectives.fill(read_group(spec, context, false));
+  for (std::size_t k = 0; k < group_kind_count; ++k)
+    job.collectives[k] = read_group(spec, context, static_cast<GroupKind>(k));
   const auto map = spec.find("collectives");
   if (!map) return;
   for (std::size_t k = 0; k < group_kind_count; ++k) {
@@ -246,7 +251,7 @@ void read_collectives(const Spec& spec, const WorkloadContext& context, Training
     std::replace(name.begin(), name.end(), ' ', '_');
     const auto group = map->find(name);
     if (!group) continue;
-    job.collectives[k] = read_group(*group, context, false);
+    job.collectives[k] = read_group(*group, context, static_cast<GroupKind>(k));
     group->finish();
   }
   map->finish();
