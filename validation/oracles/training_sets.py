@@ -102,7 +102,7 @@ def ready_made(case, row):
 def device_of(case, facts, row):
     """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
-    across = row["gpus"] > SERVER and row.get("tensor", 1) == 1
+    across = row["gpus"] > facts.get("gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
         if not across:
             return str(case.root / "workloads/devices" / f"{said}.yaml")
@@ -137,13 +137,15 @@ def experiment(case, facts, row, micro_batches):
     if copies < data:
         copies = max(copies, 2, row.get("expert", 1) // (tensor * context))
     simulated = tensor * context * pipeline * copies
+    server = facts.get("gpus_per_server", SERVER)
     nvlink = of_gpu(facts, row, "nvlink")
-    alone = facts.get("tensor_nvlink", nvlink)
+    alone = row.get("tensor_nvlink", facts.get("tensor_nvlink", nvlink))
     inside = nvlink if tensor == 1 else alone
+    design = of_gpu(facts, row, "server")
     group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
     shard = dict(group)
-    if simulated > SERVER and tensor * context < SERVER:
-        shard |= {"algorithm": "hierarchical", "ranks_per_server": SERVER // (tensor * context)}
+    if simulated > server and tensor * context < server:
+        shard |= {"algorithm": "hierarchical", "ranks_per_server": server // (tensor * context)}
     parallelism = {
         "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
         "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
@@ -165,16 +167,16 @@ def experiment(case, facts, row, micro_batches):
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
                         "context": group},
     }  # fmt: skip
-    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies"):
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies", "cuda_graphs"):
         if key in row:
             workload[key] = row[key]
     if copies < data:
         workload["symmetry"] = {"data": copies}
     return {
         "topology": {
-            "kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": max(1, -(-simulated // SERVER)), "spines": 1,
+            "kind": "leaf_spine", "leaves": server, "hosts_per_leaf": max(1, -(-simulated // server)), "spines": 1,
             "link_rate": of_gpu(facts, row, "link_rate"), "link_delay": "500 ns",
-            "server": {"design": of_gpu(facts, row, "server"), "wiring": "rail",
+            "server": {**(design if isinstance(design, dict) else {"design": design}), "wiring": "rail",
                        "nvlink_rate": f"{inside['rate'] / FRAMING:.1f} GB/s"},
         },
         "network": {"fidelity": "ideal"}, "workload": workload, "output": {"messages": "none"},

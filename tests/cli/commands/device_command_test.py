@@ -126,8 +126,21 @@ class DeviceCommand(ProgramTest):
         self.assertEqual((gb200.peak["bf16"], gb200.peak["fp8"]), (360e15 / 72 / 2, 720e15 / 72 / 2))
         self.assertEqual(gb200.bandwidth, 576e12 / 72)
         for one, other in ((gh200, h100), (gb200, b200)):
-            for key in ("gemms", "fp8_gemms", "fp8_block_gemms", "attention", "memory_kernels", "clock"):
+            for key in ("gemms", "fp8_gemms", "fp8_block_gemms", "attention", "memory_kernels"):
                 self.assertEqual(one.sustained[key], other.sustained[key])
+        self.assertEqual(gh200.clock, h100.clock)
+
+    def test_clocks_of_long_steps_are_those_of_gemms_after_10000_others(self):
+        """TFLOP/s in fp8 (Azure/AI-benchmarking-guide, commits 8fd0c6e1 and 2a370be6, Azure_Results, of an H100 and a GB200), over those
+        of a single kernel whose clock has not fallen yet; geometric mean."""
+        shapes = [(4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 16384), (32768, 32768, 32768), (6144, 12288, 12288)]
+        m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
+        for name, measured in (("h100-sxm", (1216.9, 1290.1, 1377.3, 1382.2, 1351.4)), ("gb200", (2834.6, 2876.6, 2906.9, 2825.6, 2895.6))):
+            one = device(name)
+            clock, one.single = one.clock, True
+            seconds = gemm_seconds(one, one.gemms("fp8") | {"slowing": 0}, "fp8", m, n, k)
+            ratios = np.array(measured) * 1e12 * seconds / (2 * m * n * k)
+            self.assertAlmostEqual(clock, math.prod(ratios) ** (1 / 5), delta=0.0006)
 
     def test_complaints(self):
         for words, expected in (
