@@ -28,6 +28,7 @@
 #include "workloads/importers/goal_file.hpp"
 #include "workloads/importers/layer_table.hpp"
 #include "workloads/reading/device.hpp"
+#include "workloads/reading/reading.hpp"
 
 namespace weft::fuzz {
 
@@ -114,6 +115,10 @@ inline void read_chakra(const std::string& text) {
   for (const bool as_astra_sim : {true, false}) {
     ChakraOptions options;
     options.as_astra_sim = as_astra_sim;
+    for (const std::string& name : collective_kind_names()) {
+      const CollectiveKind kind = *parse_collective_kind(name);
+      options.algorithms[kind] = default_algorithm(small_machine(), kind);
+    }
     const ChakraTrace trace({{"trace.0.et", text}, {"trace.1.et", text}}, options, where, small_machine());
     for (std::uint32_t id = 0; id < trace.call_count(); ++id) static_cast<void>(trace.call(id));
     static_cast<void>(trace.description());
