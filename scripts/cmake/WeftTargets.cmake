@@ -59,12 +59,13 @@ function(weft_precompile target)
   endif()
 endfunction()
 
-# weft_room(NAME [RUNS_ONCE] [BY_HAND] [DEPENDS ROOM...] [LIBRARIES TARGET...])
+# weft_room(NAME [RUNS_ONCE] [BY_HAND] [SEARCHES] [DEPENDS ROOM...] [LIBRARIES TARGET...])
 # The *.cpp of src/NAME, or of NAME for the open folders, and of the folders in it become the object library weft_NAME.
 # A room without *.cpp is an interface library. main.cpp is left to weft_program. RUNS_ONCE: what it does is done once
 # for a run or an operation, not once per packet. BY_HAND: it lays out records in bytes; sanitizers test their alignment.
+# SEARCHES: its tests search for minutes at the -Og that other rooms have with sanitizers.
 function(weft_room name)
-  cmake_parse_arguments(room "RUNS_ONCE;BY_HAND" "" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(room "RUNS_ONCE;BY_HAND;SEARCHES" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   if(NOT IS_DIRECTORY ${folder})
     set(folder ${CMAKE_SOURCE_DIR}/${name})
@@ -84,7 +85,9 @@ function(weft_room name)
       target_compile_options(weft_${name} PRIVATE -fsanitize=alignment)
     endif()
     # GCC 12 at -O3 warns of overflows within precompiled headers that are none.
-    if(room_RUNS_ONCE OR WEFT_SANITIZE)
+    if(room_SEARCHES AND WEFT_SANITIZE)
+      target_compile_options(weft_${name} PRIVATE -O2) # precompiled headers have -Og
+    elseif(room_RUNS_ONCE OR WEFT_SANITIZE)
       weft_precompile(weft_${name})
     endif()
     set(scope PUBLIC)
