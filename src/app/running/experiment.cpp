@@ -176,15 +176,19 @@ void require_links(const Experiment& experiment, const Spec& place) {
 void read_routing(Experiment& experiment, const std::optional<Spec>& given, const Spec& topology) {
   const Spec& place = given ? *given : topology;
   experiment.routing_name = given ? given->one_of(RoutingRegistry::instance().names()) : experiment.topology->routing;
-  // A routing by name is that of the machine without units for reductions.
-  const auto* units = shape_of<ReductionShape>(*experiment.topology);
-  if (units != nullptr && experiment.routing_name != experiment.topology->routing) {
-    auto shape = std::make_shared<ReductionShape>(*units);
-    shape->routing = experiment.routing_name;
-    experiment.topology->shape = shape;
-    experiment.routing_name = experiment.topology->routing;
+  // Routing has the name of the machine's without units for reductions, also where it is not named.
+  std::string made = experiment.routing_name;
+  if (const auto* units = shape_of<ReductionShape>(*experiment.topology)) {
+    made = experiment.topology->routing;
+    if (experiment.routing_name == made) {
+      experiment.routing_name = units->routing;
+    } else {
+      auto shape = std::make_shared<ReductionShape>(*units);
+      shape->routing = experiment.routing_name;
+      experiment.topology->shape = shape;
+    }
   }
-  experiment.routing = RoutingRegistry::instance().find(experiment.routing_name)->make();
+  experiment.routing = RoutingRegistry::instance().find(made)->make();
   try {
     experiment.routing->prepare(*experiment.topology, experiment.seed);
   } catch (const InputError& error) {

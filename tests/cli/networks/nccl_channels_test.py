@@ -105,6 +105,18 @@ class NcclChannels(ProgramTest):
         self.assertEqual(wrong.code, EXIT_INPUT, wrong)
         self.assertIn("this server has none; expected inside: nvswitch", wrong.err)
 
+    def test_routing_has_the_name_of_the_machine_without_units(self):
+        """Ways to NVSwitches that reduce are part of any routing: experiments name the others, and so do answers."""
+        machine = cluster(2, algorithm="nvls_tree", size="1 MiB")
+        for said, found in ((None, "server"), ("shortest_path", "shortest_path"), ("switch_reduction", "server")):
+            machine["network"] = NETWORK | ({"routing": said} if said else {})
+            with self.subTest(said=said):
+                self.assertRegex(self.run_weft("describe", self.write(machine)).out, rf"(?m)^  routing +{found}$")
+        machine["network"] = NETWORK | {"routing": "fat_tree"}
+        wrong = weft("describe", self.write(machine), folder=self.folder)
+        self.assertEqual(wrong.code, EXIT_INPUT, wrong)
+        self.assertIn("routing 'fat_tree' does not suit this machine", wrong.err)
+
     def test_nvlink_sharp_beside_a_failed_link(self):
         """Two of four spines go before the call, and all of them again: messages between servers stay on their rails, below
         one leaf, and NVSwitches reduce as before. NVLink carries the same bytes at the same times as if they failed after the
