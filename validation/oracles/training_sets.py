@@ -31,7 +31,8 @@ class Row:
     gpus: int
     peer: str = ""
     rounding: float = 0  # seconds
-    run_by_default: object = None  # (case) -> seconds with the collectives of an experiment that says nothing about them
+    # (case) -> seconds with the collectives of an experiment that says nothing about them; None if that takes minutes
+    run_by_default: object = None
 
 
 def sets():
@@ -53,8 +54,9 @@ def table_of(name):
     rows = []
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
+        by_default = lambda case, row=row: step(case, facts, row, without_collectives)  # noqa: E731
         rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False),
-                        row["gpus"], run_by_default=lambda case, row=row: step(case, facts, row, without_collectives)))
+                        row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
 
 
