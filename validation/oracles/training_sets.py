@@ -54,7 +54,7 @@ def table_of(name):
     rows = []
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
-        by_default = lambda case, row=row: step(case, facts, row, without_collectives)  # noqa: E731
+        by_default = lambda case, row=row: step(case, facts, row, without_collectives(facts))  # noqa: E731
         rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False),
                         row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
@@ -185,14 +185,21 @@ def experiment(case, facts, row, micro_batches):
     }  # fmt: skip
 
 
-def without_collectives(experiment):
-    """The same, with NCCL's choices on the ready-made server instead of rings at sustained rates."""
-    workload = experiment["workload"]
-    server = {key: value for key, value in experiment["topology"]["server"].items() if key != "nvlink_rate"}
-    return experiment | {
-        "topology": experiment["topology"] | {"server": server},
-        "workload": {key: value for key, value in workload.items() if key != "collectives" and key not in RINGS},
-    }
+def without_collectives(facts):
+    """A change of experiments: what runs by default on the ready-made server (`default_server`, if rings at a rate need another
+    one) instead of rings at sustained rates."""
+
+    def change(experiment):
+        workload = experiment["workload"]
+        server = {key: value for key, value in experiment["topology"]["server"].items() if key != "nvlink_rate"}
+        if "default_server" in facts:
+            server["design"] = facts["default_server"]
+        return experiment | {
+            "topology": experiment["topology"] | {"server": server},
+            "workload": {key: value for key, value in workload.items() if key != "collectives" and key not in RINGS},
+        }
+
+    return change
 
 
 def micro_batches_of(row):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from oracles.training_sets import read, sets, summary, table_of
 
-SOURCE = "llm-foundry; torchtitan; NVIDIA/dgxc-benchmarking"
+SOURCE = "llm-foundry; torchtitan; NVIDIA/dgxc-benchmarking; AMD"
 EXPERIMENT = "validation/training/megatron/experiment.yaml"
 # Their rows are in training/megatron.
 ELSEWHERE = {"narayanan_2021", "korthikanti_2022"}
