@@ -90,7 +90,7 @@ std::string not_alike_text(const PerfSweep& sweep) {
   if (with.empty() || without.empty()) return "";
   return fmt::format(
       "# Not alike            : times of {} have the accelerators' kernels in them, those of {} the network alone; "
-      "--set workload.collective_kernel=NAME (a100, h100, h200, b200 or none) makes them alike\n",
+      "--set workload.collective_kernel=NAME (a100, h100, h200, b200, mi300x or none) makes them alike\n",
       fmt::join(with, ", "), fmt::join(without, ", "));
 }
 

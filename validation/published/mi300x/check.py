@@ -3,7 +3,7 @@ import csv
 
 from measured_times import add_errors, add_times, larger_packets, named
 
-SOURCE = "hisohara/ai-scripts 0780bb3, rccl-tests on MI300X and MI325X"
+SOURCE = "hisohara/ai-scripts 0780bb3, rccl-tests on MI300X and MI325X; Azure/AI-benchmarking-guide"
 
 MIB = 1 << 20
 # Sizes of which the time is compared, by GPUs; the two that give the rate are the last ones.
@@ -29,8 +29,34 @@ def read(case):
     return measured
 
 
+def as_rccl_runs_it(case, measured):
+    """With the times of thread blocks: Azure's table, of which half calibrated them, and another server, which they have not seen."""
+
+    def ours(gpus, size):
+        changes = {"topology.hosts_per_leaf": gpus // 8, "workload.ranks": gpus, "workload.size": f"{size} B",
+                   "workload.algorithm": "nccl"}  # fmt: skip
+        return case.run(changes | larger_packets(case.experiment["network"]))[0].time / 1e6
+
+    with open(case.folder / "azure.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    for fit, kind in (("1", "calibrated on"), ("0", "not calibrated on")):
+        points = {int(row["bytes"]): (float(row["time_us"]), ours(8, int(row["bytes"]))) for row in rows if row["fit"] == fit}
+        add_times(case, f"RCCL's thread blocks, Azure, {kind}: all_reduce of {', '.join(map(named, points))}",
+                  [us for us, _ in points.values()], [found for _, found in points.values()])  # fmt: skip
+        add_errors(case, f"RCCL's thread blocks, Azure, {kind}", list(points.values()))
+    for gpus in (8, 16):
+        known = {size: us for size, us in measured["MI300X", gpus].items() if size in SIZES[gpus]}
+        found = [ours(gpus, size) for size in known]
+        if gpus == 8:
+            case.within(f"RCCL's thread blocks, another server: all_reduce of {', '.join(map(named, known))}",
+                        [(us, 0.05 * us, time) for us, time in zip(known.values(), found)], "us")  # fmt: skip
+        else:
+            add_times(case, f"RCCL's thread blocks, {gpus} GPUs: all_reduce of {', '.join(map(named, known))}", known.values(), found)
+
+
 def check(case):
     measured = read(case)
+    as_rccl_runs_it(case, measured)
 
     def ours(gpus, size):
         changes = {"topology.hosts_per_leaf": gpus // 8, "workload.ranks": gpus, "workload.size": f"{size} B"}
