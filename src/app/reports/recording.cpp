@@ -132,6 +132,17 @@ std::uint64_t largest_resident_set() {
 
 }  // namespace
 
+namespace {
+
+/// As nccl-tests counts them. A call's size is the sum of its blocks where they differ, in an all-to-all of all ranks'
+/// inputs, and nccl-tests counts the input of one: the mean.
+std::int64_t counted_bytes(const CollectiveCall& call) {
+  const bool of_all = call.blocks && call.blocks->of_pairs();
+  return of_all ? call.size.count() / call.communicator->size() : call.size.count();
+}
+
+}  // namespace
+
 CollectiveDirectory collective_directory(const Workload& workload) {
   return {workload.call_count(), [&workload, jobs = workload.jobs()](std::uint32_t id) {
             const CollectiveCall call = workload.call(id);
@@ -140,7 +151,7 @@ CollectiveDirectory collective_directory(const Workload& workload) {
                                   call.algorithm,
                                   call.label,
                                   call.communicator->size(),
-                                  call.size.count(),
+                                  counted_bytes(call),
                                   bus_bandwidth_factor(call.kind, call.communicator->size()),
                                   job_of_call(jobs, id)};
           }};

@@ -143,6 +143,22 @@ class UnevenExperts(ProgramTest):
         for ranks in (2, 3, 4, 8):
             self.assertEqual(self.simulate(experiment, ranks=ranks, output="n.h5")[0]["fingerprint"], one["fingerprint"])
 
+    def test_bandwidth_is_that_of_the_input_of_a_rank(self):
+        """An all-to-all of equal blocks has the same size S of nccl-tests, the input of one rank, and the same algbw S / t and busbw
+        S / t (n - 1) / n (doc/PERFORMANCE.md), whether or not a table says that its blocks are equal. `size` of a table is the
+        sum of all."""
+        block = 4096
+        workload = {"kind": "collective", "collective": "all_to_all", "algorithm": "nccl_p2p", "size": f"{RANKS * block} B"}
+        tabled = {**workload, "size": f"{RANKS**2 * block} B", "block_sizes": [[f"{block} B"] * RANKS] * RANKS}
+        found = []
+        for name, work in (("even.h5", workload), ("table.h5", tabled)):
+            summary, results = self.simulate({"topology": MACHINE, "network": NETWORK, "workload": work}, output=name)
+            calls = table(results, "collectives")
+            self.assertEqual(int(calls["bytes"][0]), RANKS * block)
+            self.assertAlmostEqual(calls["busbw"][0], RANKS * block / calls["time"][0] * 1e3 * (RANKS - 1) / RANKS)
+            found.append((summary["fingerprint"], calls["algbw"][0], calls["busbw"][0]))
+        self.assertEqual(*found)
+
     def test_experts_of_a_token_must_have_room(self):
         model = self.write(json.dumps({**MODEL, "num_local_experts": 16}), "model.json")
         workload = {"kind": "training", "model": str(model), "device": "h100-sxm", "sequence_length": TOKENS,
