@@ -7,7 +7,7 @@ import weft_results
 from report_page.series import when
 from report_page.values import ratio
 from weft_results import critical_path as follow
-from weft_results import pauses, slack
+from weft_results import pauses, slack, slowed_links
 
 MOST = 20
 MAX_STEPS = 500
@@ -104,6 +104,15 @@ def stops(run, links):
         for link, time in pauses.times_of_roots(results).items():
             found[links.rows_of(np.array([link]))] = time
     return found
+
+
+def slowed(run, links):
+    """{row: (bit/s at which the link sent on average, ps by which that took longer)} of links whose rate the experiment
+    lowers."""
+    with weft_results.open(run.path) as results:
+        found = slowed_links.slowed_links(results)
+    rows = links.rows_of(np.array(list(found), dtype=np.int64))
+    return {int(row): value for row, value in zip(rows, found.values()) if row >= 0}
 
 
 def critical_path(run):

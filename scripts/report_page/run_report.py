@@ -4,7 +4,7 @@
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
 from report_page.costs import costs_of
-from report_page.delays import Delays, critical_path, stops
+from report_page.delays import Delays, critical_path, slowed, stops
 from report_page.links import Links, topology
 from report_page.messages import Jobs, Messages
 from report_page.series import LinkSeries, depths, heat, queues, rates
@@ -24,6 +24,7 @@ class Facts:
         self.collectives = Collectives(run, self.jobs)
         self.delays = Delays(run, self.links, self.jobs, self.messages)
         self.stops = stops(run, self.links)
+        self.slowed = slowed(run, self.links)
         self.series = LinkSeries(run, self.links)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bound of the run, its place, and possible improvements: at most three sentences, each from numbers of the
-file."""
+"""The bound of the run, its place, faults of links, and possible improvements: at most four sentences, each
+from numbers of the file."""
 
 import numpy as np
 
@@ -25,6 +25,8 @@ ADVICE = {
                 "(`network.load_balancing`), or fewer senders at a time may help",
     "pause": "larger buffers (`network.buffer`), or marking by ECN that slows senders before they are paused, may help",
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
+    "reordering": "paths of more equal length and load, by another load balancing (`network.load_balancing`) or more links, may "
+                  "help",
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
 
@@ -32,6 +34,8 @@ ADVICE = {
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
+# From this share of a job's time on, waits for peers are worth an advice beside compute.
+LONG_WAITS = 0.1
 
 
 class Verdict:
@@ -44,7 +48,7 @@ class Verdict:
         self.shares = self.congestion_by_kind()
         self.congested = self.is_congested()
         self.kind = self.what_bounds()
-        self.sentences = [text for text in (self.bound(), self.place(), self.advice()) if text]
+        self.sentences = [text for text in (self.bound(), self.place(), self.faults(), self.advice()) if text]
 
     def longest_job(self):
         run = self.facts.run
@@ -89,14 +93,33 @@ class Verdict:
         if not self.parts.total:
             return self.worst_congestion() if self.congested else "nothing"
         # Under congestion, ranks are idle that have ended before the slowest one.
-        delays = CONGESTION + (*FOLLOWS, "idle") * self.congested
+        delays = CONGESTION + (*self.follows(), "idle") * self.congested
         shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
         largest = max(shares, key=lambda name: shares[name]) if shares else None
-        if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *FOLLOWS) >= shares.get(largest, 0):
+        if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *self.follows()) >= shares.get(largest, 0):
             return self.worst_congestion()
         if largest == "exposed" and self.congested:
             return self.worst_congestion()
-        return "straggler" if largest in ("peers", "exposed", "idle") and self.straggler() else largest
+        waits = largest in ("compute", "credits", "exposed", "idle", "peers")
+        return "straggler" if waits and self.others_wait() and self.explains_waits() else largest
+
+    def follows(self):
+        """Where nothing is computed, ranks wait for each other because of the network, too."""
+        return FOLLOWS if self.parts.share("compute") else (*FOLLOWS, "peers")
+
+    def waiting(self):
+        """Mean time of ranks that they may have waited for other ranks. Slots are not free at a rank that has not begun,
+        and so on at the ranks before it."""
+        return self.parts.share("peers", "credits", "exposed", "idle") * self.job_time()
+
+    def others_wait(self):
+        """Whether there is a straggler, and ranks wait on average for half of the time that it computes longer."""
+        straggler = self.straggler()
+        return straggler is not None and self.waiting() > straggler[1] / 2
+
+    def explains_waits(self):
+        """Whether that time is a third of all waits: in the bubble of a pipeline ranks wait for longer."""
+        return self.straggler()[1] > self.waiting() / 3
 
     def straggler(self):
         """(rank, how much longer than the median of its job it computed), if that is much of the run."""
@@ -112,6 +135,15 @@ class Verdict:
         # Stages of a pipeline differ in groups; a straggler is alone.
         alone = (compute > np.median(compute) + late / 2).sum() <= max(len(compute) // 8, 1)
         return (int(rank[compute.argmax()]), late) if alone and late > STRAGGLER * run.end else None
+
+    def network_saves(self):
+        """What no network can save more of than: a run takes as long as its rank that computes longest."""
+        run = self.facts.run
+        if not run.has("ranks", "rank", "compute"):
+            return (1 - self.parts.share("compute")) * self.job_time()
+        rank, compute = run.columns("ranks", "rank", "compute")
+        mine = self.facts.jobs.of_rank(rank.astype(np.int64)) == self.job
+        return max(self.job_time() - float(compute[mine].max(initial=0)), 0.0)
 
     def job_name(self):
         return f"job {self.facts.jobs.names[self.job]}" if len(self.facts.jobs.names) > 1 else "the run"
@@ -138,17 +170,24 @@ class Verdict:
             rest = sorted((name for name in self.parts.sums if name != self.kind and self.parts.share(name) >= SHOWN),
                           key=lambda name: -self.parts.share(name))
             others = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in rest[:2])
-            return f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}."
+            return (f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}"
+                    f"{self.also_a_straggler()}.")
         text = f"compute {self.portion('compute')}; exposed communication {self.portion('exposed')}"
         if self.kind in CONGESTION:
             return (f"Exposed communication slowed by congestion, mostly {TITLES[self.kind]}, bounds {whole} ({text}; "
                     f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
         return f"{self.title(self.kind)} bounds {whole} ({text})."
 
+    def also_a_straggler(self):
+        if not self.others_wait():
+            return ""
+        rank, late = self.straggler()
+        return f"; rank {rank} computes {time_text(late)} longer than the median, and others wait for it"
+
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""
         share = self.parts.share
-        delays = sorted((name for name in CONGESTION + FOLLOWS if share(name) >= SHOWN), key=lambda name: -share(name))
+        delays = sorted((name for name in (*CONGESTION, *self.follows()) if share(name) >= SHOWN), key=lambda name: -share(name))
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(share(*delays))} of it are delays "
@@ -180,6 +219,8 @@ class Verdict:
             return f" had links stopped for {time_text(self.facts.stops[row])} in all; "
         if row == self.lossy():
             return f" lost {int(self.facts.links.missing()[row]):,} packets; "
+        if row == self.pacing_link():
+            return " was the busiest link; "
         if not link["delay"]:
             return f"{self.others(link)} "
         jobs = " and ".join(f"{name} ({percent(share)})" for name, share in (link["front"] or link["waiting"])[:2])
@@ -201,6 +242,32 @@ class Verdict:
         missing = self.facts.links.missing()
         return int(missing.argmax()) if self.worst_congestion() == "retransmission" and missing.any() else None
 
+    def pacing_link(self):
+        """The row of the busiest link behind hosts, if senders are mostly held to their rates, which leaves short queues;
+        else None."""
+        used = np.where(self.facts.links.leaves_host(), 0, self.facts.links.values["utilization"])
+        return int(used.argmax()) if self.worst_congestion() == "pacing" and used.any() else None
+
+    def slowed(self):
+        """The row of the link that sent below its rate for longest, if that is much of the run; else None. Of both directions
+        of a link the one that caused more delay."""
+        slowed, delay = self.facts.slowed, self.facts.delays.of_link
+        worst = max(slowed, key=lambda row: (slowed[row][1], delay[row]), default=None)
+        return worst if worst is not None and slowed[worst][1] > NOTEWORTHY * self.facts.run.end else None
+
+    def faults(self):
+        """A link that the experiment slows down, and one that lost packets, unless the sentence on congestion says so."""
+        links, texts = self.facts.links, []
+        row = self.slowed()
+        if row is not None:
+            rate, longer = self.facts.slowed[row]
+            texts.append(f"{links.name(row)} sent at {rate_text(rate)} instead of {rate_text(links.values['rate'][row])}, for "
+                         f"{time_text(longer)} longer")
+        lost = links.values["lost"]
+        if self.lossy() is None and lost.any() and self.shares.get("retransmission", 0) >= NOTEWORTHY:
+            texts.append(f"{links.name(int(lost.argmax()))} lost {int(lost.max()):,} packets")
+        return f"Faults were found: {'; '.join(texts)}." if texts else None
+
     def others(self, link):
         """Text with the number of links with similar delay."""
         of_link = self.facts.delays.of_link
@@ -220,7 +287,7 @@ class Verdict:
         """The link that is to blame for stops or lost packets, if these are the largest congestion; otherwise the one that
         caused most delay; if messages name none, the one with the longest mean queue."""
         delays = self.facts.delays
-        for row in (self.root_of_stops(), self.lossy()):
+        for row in (self.root_of_stops(), self.lossy(), self.pacing_link()):
             if row is not None:
                 return delays.row(row)
         if delays.order:
@@ -229,7 +296,7 @@ class Verdict:
         return delays.row(row) if row is not None else None
 
     def advice(self):
-        if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "peers", "straggler", "idle")):
+        if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "local", "peers", "straggler", "idle")):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             links = self.facts.links
             errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()
@@ -238,30 +305,41 @@ class Verdict:
         if self.kind == "transfer" and 0 < busiest < IDLE_LINKS:
             return (f"Links were busy for at most {percent(busiest)} of the run, so that latencies count: an algorithm with "
                     "fewer steps, or fewer and larger messages, may help.")
-        exposed = (1 - self.parts.share("compute", "idle")) * self.job_time()
+        most = time_text(self.network_saves())
+        late = time_text(self.straggler()[1]) if self.kind == "straggler" else ""
         texts = {
-            "compute": "Faster devices, lower precision or less recomputation may help; a better network would save "
-                       f"at most {time_text(exposed)}.",
+            "compute": f"Faster devices, lower precision or less recomputation may help{self.waits_for_peers()}; a better network "
+                       f"would save at most {most}.",
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
-                       f"may help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
+                       f"may help, by at most {most}.",
             "transfer": "Faster links, less data, or more overlap with compute may help.",
             "straggler": "Less work for that rank, such as fewer blocks in its stage of a pipeline, or a faster one, would help "
-                         "all that wait for it.",
-            "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
+                         f"all that wait for it, by at most {late}.",
+            "peers": "A more even distribution of work may help, and in a pipeline more micro-batches or another schedule.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
             "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
             "window": "A larger window (`network.window`) may help.",
             "sending": "Faster links, less data, or more overlap with compute may help.",
             "own": "More channels or NICs, or fewer messages at a time, may help.",
-            "local": "Larger messages or fewer launches may help.",
+            "local": "Another algorithm or protocol of the collectives, more channels (`workload.channels`), larger messages or fewer "
+                     "launches may help.",
         }
         return texts.get(self.kind)
 
+    def waits_for_peers(self):
+        """What may help beside less compute where ranks wait much for each other, as in the bubble of a pipeline."""
+        if self.parts.share("peers") < LONG_WAITS:
+            return ""
+        return (f", and against {self.portion('peers')}, of waiting for peers more even work, or more micro-batches or another "
+                "schedule of a pipeline")
+
     def where_advice(self, kind):
         link = self.link()
+        row = self.row_of(link) if link else None
+        if row in self.facts.slowed:
+            return "That link is slower than it should be, and repairing it helps first; "
         if kind != "queueing" or link is None:
             return "What to try first: "
-        row = self.row_of(link)
         fastest = self.facts.links.slower(row)
         if fastest is None and self.facts.links.reaches_host()[row]:
             return f"Many send to {self.facts.links.target_name[row]} at once: "

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from weft_commands.slices import exposed_times, rank_by_rank
+from weft_results import slowed_links
 
 KINDS = ["compute", "collective", "send", "receive"]
 MAX_MESSAGES = 10**7  # more are not read
@@ -99,15 +100,16 @@ class Facts:
 
     @cached_property
     def calls(self):
-        """{(job, label, number of earlier calls with that name): time} of single calls."""
+        """{(job, label, number of earlier calls with that name): (time, key of `collectives`)} of single calls."""
         found, seen = {}, {}
-        if self.run.has("collectives", "job", "label", "time"):
-            for block in self.run.blocks("collectives", ["job", "label", "time"]):
-                for job, label, time in zip(*(values.tolist() for values in block.values())):
-                    key = self.job_names.get(job, str(job)), label
-                    seen[key] = seen.get(key, 0) + 1
+        wanted = ["job", "label", "time", "kind", "id"]
+        if self.run.has("collectives", *wanted):
+            for block in self.run.blocks("collectives", wanted):
+                for job, label, time, kind, number in zip(*(block[name].tolist() for name in wanted)):
+                    name = self.job_names.get(job, str(job))
+                    seen[name, label] = seen.get((name, label), 0) + 1
                     if time >= 0:
-                        found[(*key, seen[key])] = time
+                        found[name, label, seen[name, label]] = time, (name, self.groups.get(number, ""), kind)
         return found
 
     @cached_property
@@ -137,11 +139,12 @@ class Facts:
 
     @cached_property
     def links(self):
-        """{name: {rate, bytes, busy, waiting}} of directions of links.
+        """{name: {rate, bytes, busy, waiting}} of directions of links; the rate of those that the experiment slows down is
+        that at which they sent on average.
 
         `waiting` is the total time that all packets waited in front of the link: the time average of bytes in its queue
         gives bytes times the time that each of them waits there (Little 1961), which are converted to packets."""
-        wanted = ["from_name", "to_name", "from_port", "rate", "bytes", "busy", "packets", "mean_queue"]
+        wanted = ["from_name", "to_name", "from_port", "rate", "bytes", "busy", "id", "packets", "mean_queue"]
         if not self.run.has("links", *wanted):
             return {}
         links = self.run.table("links", wanted)
@@ -149,12 +152,13 @@ class Facts:
         sizes = np.maximum(links["bytes"], 1)
         waiting = links["mean_queue"] * end / sizes * links["packets"]
         found = {}
-        columns = [links[name].tolist() for name in wanted[:6]]
-        for source, target, port, rate, size, busy, wait in zip(*columns, waiting.tolist()):
+        slowed = slowed_links.slowed_links(self.run)
+        columns = [links[name].tolist() for name in wanted[:7]]
+        for source, target, port, rate, size, busy, link, wait in zip(*columns, waiting.tolist()):
             name = f"{source} -> {target}"
             if name in found:
                 name += f" (port {port})"
-            found[name] = {"rate": rate, "bytes": size, "busy": busy, "waiting": round(wait)}
+            found[name] = {"rate": slowed[link][0] if link in slowed else rate, "bytes": size, "busy": busy, "waiting": round(wait)}
         return found
 
     @cached_property

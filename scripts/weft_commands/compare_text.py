@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A comparison as text, and its tables, which the page also has."""
 
-from weft_commands.quantities import change_text, percent_text, quantity_text, rounded
+from weft_commands.quantities import change_text, percent_text, quantity_text, rate_text
 
 
 def first_and_second(values, unit):
@@ -10,7 +10,7 @@ def first_and_second(values, unit):
 
 
 def gigabits(rates):
-    return first_and_second([f"{rounded(rate / 10**9)} Gb/s" for rate in rates], "text")
+    return first_and_second([rate_text(rate) for rate in rates], "text")
 
 
 # Further columns of a table: (heading, function from row to text).

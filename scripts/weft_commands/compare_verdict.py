@@ -3,7 +3,7 @@
 
 from statistics import median
 
-from weft_commands.quantities import change_text, percent_text, quantity_text, rounded, time_text
+from weft_commands.quantities import change_text, percent_text, quantity_text, rate_text, time_text
 
 MAX_STRAGGLERS = 4
 NO_INFLUENCE = ("output.", "simulation.partition")
@@ -93,7 +93,7 @@ def collective(found):
         return None
     algorithm = " -> ".join(dict.fromkeys(name for name in row["algorithm"] if name))
     calls = f"{' and '.join(dict.fromkeys(map(str, row['calls'])))} calls"
-    single = compared(found["calls"])
+    single = compared([call for call in found["calls"] if call["collective"] == row["what"]])
     most = f"; most of all {single['what']}, {pair(single)}" if single and row["calls"][1] > 1 else ""
     return f"Of the collectives, {row['what']} changed most ({algorithm}, {calls}): {pair(row)} in sum{most}."
 
@@ -102,7 +102,7 @@ def link(found):
     row = compared(found["links"])
     if row is None:
         return None
-    first, second = (f"{rounded(rate / 10**9)} Gb/s" for rate in row["rate"])
+    first, second = (rate_text(rate) for rate in row["rate"])
     rate = "" if first == second else f"; its rate is {second} instead of {first}"
     waiting = change_text(row["waiting"][1] - row["waiting"][0], "ps")
     return (f"Of the links, {row['what']} changed most: all packets together spent {pair(row)} there, "

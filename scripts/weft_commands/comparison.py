@@ -141,12 +141,15 @@ class Comparison:
         for key in joined(one, other):
             job, group, kind = key
             pair = one.get(key), other.get(key)
-            what = self.of_job(f"{kind}{f' of {group}' if group else ''}", job)
+            what = self.collective_name(job, group, kind)
             rows.append(change(what, *(side and side["time"] for side in pair), job=job,
                                calls=[side["calls"] if side else 0 for side in pair],
                                bytes=[side["bytes"] if side else 0 for side in pair],
                                algorithm=[", ".join(sorted(side["algorithms"])) if side else None for side in pair]))
         return ranked(rows)
+
+    def collective_name(self, job, group, kind):
+        return self.of_job(f"{kind}{f' of {group}' if group else ''}", job)
 
     def calls(self):
         """Single collectives of the same name in both."""
@@ -155,7 +158,9 @@ class Comparison:
             if key in self.second.calls:
                 job, label, number = key
                 what = self.of_job(f"{label} (call {number})" if number > 1 else label, job)
-                rows.append(change(what, self.first.calls[key], self.second.calls[key], job=job))
+                time, _ = self.first.calls[key]
+                other, (_, group, kind) = self.second.calls[key]
+                rows.append(change(what, time, other, job=job, collective=self.collective_name(job, group, kind)))
         return ranked(rows)
 
     def operators(self):

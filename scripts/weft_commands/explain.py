@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Shows why a run took as long as it did: the parts of each job's time; the critical path through operations and
 messages, and by how much operations off this path could have been longer (slack); the links that delayed messages most,
-with the jobs that waited and the jobs that were in front; the links at which packets were lost; and for each link that
-flow control stopped, the link where the stop began, with the ranks that sent there and the ranks that were held up.
+with the jobs that waited and the jobs that were in front; the links at which packets were lost, and those that sent
+below their rate; and for each link that flow control stopped, the link where the stop began, with the ranks that sent there and the ranks that were held up.
 
 Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output:
 {attribution: full, operations: true} and rows of all messages.
@@ -14,10 +14,10 @@ import json
 import sys
 
 import weft_results
-from weft_commands.explain_links import delaying_links, lossy_links, named_job
+from weft_commands.explain_links import delaying_links, links_below_their_rate, lossy_links, named_job
 from weft_commands.explain_pauses import pairs_text, pause_trees
 from weft_commands.program import Parser, number_of_rows
-from weft_commands.quantities import size_text, time_text
+from weft_commands.quantities import rate_text, size_text, time_text
 from weft_results import critical_path, slack
 
 
@@ -72,7 +72,7 @@ def slacks(run):
 def explain(run):
     return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
             "critical_path": path(run), "slack": slacks(run), "links": delaying_links(run), "losses": lossy_links(run),
-            "pauses": pause_trees(run)}
+            "slowed": links_below_their_rate(run), "pauses": pause_trees(run)}
 
 
 def shares_text(sums, most=6):
@@ -158,6 +158,15 @@ def loss_lines(result, top):
                "room on their way to it")
 
 
+def slowed_lines(result, top):
+    slowed = result["slowed"]
+    if slowed:
+        yield f"links that sent below their rate, of {len(slowed)}:"
+    for link in slowed[:top]:
+        yield (f"  {link['from']} -> {link['to']} at {rate_text(link['average'])} instead of {rate_text(link['rate'])}, for "
+               f"{time_text(link['longer'])} longer")
+
+
 def pause_lines(result, top):
     trees = result["pauses"]
     if trees:
@@ -183,5 +192,5 @@ def run(options):
     lines = [f"{result['file']}: {time_text(result['simulated_time'])} of simulated time"
              + ("" if result["complete"] else ", INCOMPLETE: the run was interrupted or cut short")]
     lines += [*job_lines(result), *path_lines(result, options.top), *slack_lines(result, options.top), *link_lines(result, options.top),
-              *loss_lines(result, options.top), *pause_lines(result, options.top)]
+              *loss_lines(result, options.top), *slowed_lines(result, options.top), *pause_lines(result, options.top)]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links ranked by the delay that they caused, with the jobs that waited, the jobs in front, and the collectives that were delayed;
-and links at which packets were lost."""
+and links at which packets were lost, or that sent below their rate."""
 
 import numpy as np
+
+from weft_results import slowed_links
 
 MAX_COLLECTIVES = 3
 
@@ -75,3 +77,16 @@ def lossy_links(run):
     return [{"link": link, "from": str(links["from_name"][link]), "to": str(links["to_name"][link]),
              "lost": int(links["lost"][link]), "dropped": int(links["dropped"][link])}
             for link in order[:np.count_nonzero(missing)].tolist()]
+
+
+def links_below_their_rate(run):
+    """[{link, from, to, rate, average, longer}] of links whose rate the experiment lowers: the one that this took longest
+    first. `average`: bit/s at which it sent; `longer`: ps."""
+    found = slowed_links.slowed_links(run)
+    if not found:
+        return []
+    links = run.table("links", ["id", "from_name", "to_name", "rate"])
+    rows = {int(number): row for row, number in enumerate(links["id"])}
+    return [{"link": link, "from": str(links["from_name"][rows[link]]), "to": str(links["to_name"][rows[link]]),
+             "rate": int(links["rate"][rows[link]]), "average": average, "longer": round(longer)}
+            for link, (average, longer) in sorted(found.items(), key=lambda pair: (-pair[1][1], pair[0]))]

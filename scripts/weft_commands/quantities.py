@@ -24,6 +24,10 @@ def size_text(size):
     return scaled(size, SIZES)
 
 
+def rate_text(rate):
+    return f"{rounded(rate / 10**9)} Gb/s"
+
+
 def quantity_text(value, unit):
     if value is None:
         return "-"

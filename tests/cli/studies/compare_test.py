@@ -106,6 +106,27 @@ class KnownAnswers(Compare):
         other = self.first_comparison(uneven, even)
         self.assertFalse([sentence for sentence in other["sentences"] if "straggler" in sentence])
 
+    def test_the_call_that_is_named_is_of_the_kind_that_is_named(self):
+        """Four all-to-alls send 3/4 of 1 MiB each, and one all-reduce twice as much: it changes more than each of them, and less
+        than all."""
+        def calls(exchanged, summed):
+            return {**STEP, "workload": {"kind": "program", "ranks": 4, "operations": [
+                *({"collective": "all_to_all", "size": exchanged, "algorithm": "nccl_p2p", "label": f"exchange {i}"}
+                  for i in range(4)),
+                {"collective": "all_reduce", "size": summed, "algorithm": "ring", "label": "sum"}]}}
+
+        small, large = (self.run_one(calls(size, size), name) for size, name in (("64 KiB", "small"), ("1 MiB", "large")))
+        found = self.first_comparison(small, large)
+        self.assertEqual(found["calls"][0]["what"], "sum")
+        self.assertEqual(found["collectives"][0]["what"], "all_to_all")
+        self.assert_some_sentence(found, "all_to_all changed most", "most of all exchange")
+
+    def test_a_lower_rate_of_a_link_is_told(self):
+        whole = self.run_one(STEP, "whole")
+        slow = {"at": "0 us", "link": ["host1", "switch0"], "rate": "10 Gb/s"}
+        found = self.first_comparison(whole, self.run_one(changed(STEP, "network", value={"failures": [slow]}), "slow"))
+        self.assert_some_sentence(found, "host1", "its rate is 10 Gb/s instead of 400 Gb/s")
+
     def test_all_ranks_slower_are_no_stragglers(self):
         short = self.run_one(STEP, "short")
         long = self.run_one(changed(STEP, "workload", "operations", 0, "compute", value="130 us"), "long")

@@ -253,6 +253,24 @@ class Explain(ProgramTest):
                       self.run_weft("explain", path).out)
         self.assertEqual(self.explained(self.run_it(collective(ranks=4), name="whole.h5"))["losses"], [])
 
+    def test_links_that_sent_below_their_rate(self):
+        """Four ranks send 2 x 3/4 of 1 MiB each in a ring; the link of one has a quarter of its rate all the time: b bytes take
+        b / (R/4), 3 b / R longer."""
+        slow = {"failures": [{"at": "0 us", "link": ["host1", "switch0"], "rate": "25 Gb/s"}]}
+        path = self.run_it(collective(ranks=4), network=slow)
+        links = table(path, "links")
+        sent = {(str(source), str(target)): int(size) for source, target, size in
+                zip(links["from_name"], links["to_name"], links["bytes"]) if "host1" in (source, target)}
+        slowed = self.explained(path)["slowed"]
+        self.assertEqual({(one["from"], one["to"]) for one in slowed}, set(sent))
+        for one in slowed:
+            due = 3 * sent[one["from"], one["to"]] * 8 * 10**12 / (100 * 10**9)
+            self.assertAlmostEqual(one["longer"] / due, 1, places=4)
+            self.assertAlmostEqual(one["average"] / 25e9, 1, places=4)
+        text = self.run_weft("explain", path).out
+        self.assertIn("switch0 -> host1 at 25 Gb/s instead of 100 Gb/s, for", text)
+        self.assertEqual(self.explained(self.run_it(collective(ranks=4), name="whole.h5"))["slowed"], [])
+
     def test_without_pauses_nobody_is_to_blame(self):
         self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE))["pauses"], [])
 

@@ -298,6 +298,62 @@ class Verdicts(PageTest):
         self.assertEqual(self.verdict()["verdict"], "straggler")
         self.assertIn("rank 2 computes", self.text(".verdict"))
 
+    def steps(self, ranks, compute, slow=None, rounds=10):
+        """Rounds of compute and an all-reduce of 4 KiB; one rank may compute longer."""
+        operations = [operation for number in range(rounds) for operation in (
+            {"rank": "all", "id": f"work {number}", "compute": compute, **({"after": f"sum {number - 1}"} if number else {})},
+            {"id": f"sum {number}", "collective": "all_reduce", "size": "4 KiB", "algorithm": "ring", "after": f"work {number}"})]
+        workload = {"kind": "program", "ranks": ranks, "operations": operations}
+        if slow:
+            workload["compute_noise"] = {"slow_ranks": [slow]}
+        return {"topology": {**STAR, "hosts": ranks}, "network": NETWORK, "workload": workload}
+
+    def test_a_straggler_is_named_where_compute_is_most(self):
+        """Eight ranks compute 10 x 1 ms, and one of them 1.3 times as long: the others wait for 3 of some 13 ms. No network makes the
+        run shorter than the 13 ms of that rank."""
+        _, file = self.simulate(self.steps(8, "1 ms", {"ranks": [3], "factor": 1.3}))
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "straggler")
+        self.assertIn("rank 3 computes 3 ms longer", self.text(".verdict"))
+        self.assertIn("by at most 3 ms", self.text(".verdict"))
+        time = table(file, "jobs")["time"][0] / 10**9
+        self.assertLess(time, 13.5)
+        _, file = self.simulate(self.steps(8, "1 ms"), output="even.h5")
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "compute")
+        left = table(file, "jobs")["time"][0] / 10**6 - 10_000
+        self.assertIn(f"a better network would save at most {left:.4g} µs", self.text(".verdict"))
+
+    def test_a_link_that_the_experiment_slows_down(self):
+        """In a ring one rank sends to another. A link with a quarter of its rate is busy for 4 times as long: 3 b / R longer."""
+        slow = [{"at": "0 us", "link": ["host3", "switch0"], "rate": "25 Gb/s"}]
+        _, file = self.simulate({
+            "topology": {**STAR, "hosts": 8, "link_rate": "100 Gb/s"}, "network": {**NETWORK, "failures": slow},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB"}})
+        self.show(file)
+        self.assertEqual(self.verdict()["link"], "switch0 → host3")
+        self.assertNotIn("Many send", self.text(".verdict"))
+        links = table(file, "links")
+        size = links["bytes"][(links["from_name"] == "switch0") & (links["to_name"] == "host3")][0]
+        self.assertIn(f"switch0 → host3 sent at 25 Gb/s instead of 100 Gb/s, for {3 * size * 8 / 100e9 * 1e3:.4g} ms longer",
+                      self.text(".verdict"))
+        self.assertIn("repairing it helps first", self.text(".verdict"))
+
+    def test_packets_that_overtake_are_not_lost(self):
+        """Every packet takes its own path, and none is lost: nothing is sent again."""
+        summary, file = self.simulate({
+            "topology": {"kind": "leaf_spine", "leaves": 4, "hosts_per_leaf": 4, "spines": 4, "link_rate": "100 Gb/s",
+                         "link_delay": "500 ns"},
+            "network": {"window": "1 MiB", "load_balancing": "spray"}, "simulation": {"seed": 5},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "4 MiB",
+                         "placement": "random"}})
+        self.assertEqual(summary["congestion"]["packets_repeated"], 0)
+        self.assertGreater(table(file, "jobs")["part_reordering"][0], 0)
+        self.show(file)
+        self.assertNotIn("retransmission 1", self.text(".verdict"))
+        self.assertIn("that others overtook", self.text(".verdict"))
+        self.assertNotIn("lossless", self.text(".verdict"))
+
     def test_compute_bounds_a_step_with_little_communication(self):
         _, file = self.simulate(TRAINING, "--set", "topology.link_rate=1600 Gb/s")
         self.show(file)
