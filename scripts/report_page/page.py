@@ -229,7 +229,7 @@ def sweep_body(sweep):
              "hollow: a constraint is broken.")
     if sweep["equal"]:
         words += f" Held equal among the machines: {', '.join(map(text, sweep['equal']))}."
-    warning = "" if sweep["complete"] else tag("div", "INCOMPLETE SWEEP: cases are missing.", class_="banner",
+    warning = "" if sweep["complete"] else tag("div", f"INCOMPLETE SWEEP: {sweep['lacking']}.", class_="banner",
                                                role="alert", data_incomplete=1)
     return (warning + sweep_tables.search(sweep) + sweep_tables.front(sweep) + sweep_tables.sensitivity(sweep) +
             section("Trade-off", "sweep", note(words), chart("sweep"), data_cases=sweep["rows"],

@@ -77,6 +77,14 @@ def search_of(file):
                                                                                     "order_correlation")}
 
 
+def lacking(columns):
+    """How many cases failed, and how many have not been run."""
+    status = np.asarray(columns["status"][1] if "status" in columns else [], dtype=str)
+    counts = [(int((status == word).sum()), text) for word, text in (("failed", "failed"), ("missing", "not run"))]
+    return ", ".join(f"{count:,} {'case' if count == 1 else 'cases'} {text}" for count, text in counts if count) or (
+        "cases are missing")
+
+
 def sweep_report(file):
     columns = case_columns(file)
     rows = len(next(iter(columns.values()))[1]) if columns else 0
@@ -91,6 +99,7 @@ def sweep_report(file):
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
+            "lacking": lacking(columns),
             "columns": described, "attributes": attributes, "objective": objective_of(file, columns),
             "search": search_of(file), "equal": equal_of(file)}
 

@@ -30,7 +30,7 @@ def sections(found):
     yield "Times", "largest change first", found["outcome"], []
     if found["shares"]:
         job = found["headline"]["job"]
-        yield f"What the time of job {job} consists of", "average of its ranks", found["shares"], [MEANING]
+        yield f"What a step of job {job} consists of", "average of its ranks and steps", found["shares"], [MEANING]
     yield "Collectives", "time in sum over the calls", found["collectives"], [ALGORITHM, CALLS]
     yield "Calls", "single collectives of both runs", found["calls"], []
     yield ("Operators", "average of the ranks: compute, and exposed communication",

@@ -32,6 +32,10 @@ def ranked(rows):
     return sorted((row for row in rows if size_of(row)), key=lambda row: (-size_of(row), row["what"]))
 
 
+def per_step(value, steps):
+    return value if value is None or steps <= 1 else value / steps
+
+
 def joined(first, second):
     """Keys of both, in the order of the first."""
     return list(dict.fromkeys([*first, *second]))
@@ -106,13 +110,16 @@ class Comparison:
         return ranked(rows)
 
     def job_shares(self, name):
-        """The parts of the change of a job's time, if the files have them."""
+        """The parts of the change of a job's step time, if the files have them: what they add up to changes as the
+        headline says, also where the runs make different numbers of steps."""
         if name is None:
             return []
         both, meanings = (self.first, self.second), self.meanings("jobs")
         sides = [facts.parts_of_job(name) for facts in both]
         if not all(sides):
             sides = [{what: facts.jobs[name].get(column) for column, what in SHARES_OF_JOB.items()} for facts in both]
+        sides = [{what: per_step(value, facts.jobs[name]["steps"]) for what, value in side.items()}
+                 for side, facts in zip(sides, both)]
         return ranked([change(what, sides[0].get(what), sides[1].get(what), job=name, meaning=meanings.get(what, ""))
                        for what in joined(*sides)])  # fmt: skip
 

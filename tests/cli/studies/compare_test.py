@@ -174,6 +174,20 @@ class KnownAnswers(Compare):
         self.assertEqual([row["change"] for row in found["parts"]["messages"]], [rows * 3_000_000])
 
 
+    def test_parts_are_of_a_step_as_the_headline(self):
+        """A run of one call, and one of three calls of half the bytes: a step is faster, the run is slower, and the parts add up to
+        the change of the step."""
+        one = self.run_one(changed(RING, "workload", "iterations", value=1), "one")
+        three = changed(RING, "workload", "iterations", value=3)
+        found = self.first_comparison(one, self.run_one(changed(three, "workload", "size", value="512 KiB"), "three"))
+        headline = found["headline"]
+        self.assertLess(headline["change"], 0)
+        time = next(row for row in found["outcome"] if row["what"] == "time")
+        self.assertGreater(time["change"], 0)
+        # step_time is rounded to whole ps.
+        self.assertAlmostEqual(sum(row["change"] for row in found["shares"]), headline["change"], delta=1)
+
+
 class Numbers(Compare):
     def test_they_are_those_of_the_files(self):
         first = self.run_one(RING, "first")
@@ -197,7 +211,7 @@ class Numbers(Compare):
                 row = by_name[f"{source} -> {target}"]
                 self.assertEqual((row["busy"][place], row["bytes"][place]), (busy, size))
                 self.assertEqual(row[side], row["busy"][place] + row["waiting"][place])
-        self.assertAlmostEqual(sum(row["change"] for row in found["shares"]), outcome["time"]["change"], delta=1)
+        self.assertAlmostEqual(sum(row["change"] for row in found["shares"]), outcome["step time"]["change"], delta=1)
         for name in ("outcome", "collectives", "calls", "operators", "links"):
             changes = [abs(row["change"]) for row in found[name]]
             self.assertEqual(changes, sorted(changes, reverse=True))

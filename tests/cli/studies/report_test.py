@@ -630,6 +630,15 @@ class SeveralFiles(PageTest):
         self.assertEqual(len(self.data("[data-name=sweep] tbody tr", "x")), 60)
         self.assertTrue((self.folder / "pictures" / "sweep.sweep.png").exists())
 
+    def test_a_sweep_with_cases_that_failed(self):
+        file, _, _ = self.sweep()
+        with h5py.File(file, "a") as results:
+            results.attrs["complete"] = 0
+            del results["cases/status"]
+            write_text(results["cases"], "status", ["failed"] * 3 + ["missing"] + ["done"] * 56)
+        self.show(file)
+        self.assertEqual(self.text("[data-incomplete]"), "INCOMPLETE SWEEP: 3 cases failed, 1 case not run.")
+
 
 class Files(ProgramTest):
     def test_same_bytes_and_pictures(self):
