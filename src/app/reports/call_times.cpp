@@ -42,6 +42,11 @@ void enter(CallTimes& call, std::int64_t start) {
 
 }  // namespace
 
+std::int64_t counted_bytes(const CollectiveCall& call) {
+  const bool of_all = call.blocks && call.blocks->of_pairs();
+  return of_all ? call.size.count() / call.communicator->size() : call.size.count();
+}
+
 void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const CollectiveLog& log,
                    const std::vector<RankTransfers>& ranks,
                    const std::function<void(std::uint64_t first, std::span<const CallTimes> times)>& look) {

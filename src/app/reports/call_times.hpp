@@ -11,8 +11,13 @@
 #include "engine/process_group.hpp"
 #include "results/tables/collective_log.hpp"
 #include "runtime/books/transfer_book.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace weft {
+
+/// As nccl-tests counts them. A call's size is the sum of its blocks where they differ, in an all-to-all of all ranks'
+/// inputs, and nccl-tests counts the input of one: the mean.
+std::int64_t counted_bytes(const CollectiveCall& call);
 
 struct CallTimes {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();  ///< the first rank came

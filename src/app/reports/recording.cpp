@@ -9,6 +9,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "app/reports/call_times.hpp"
 #include "app/reports/job_results.hpp"
 #include "results/hdf5/hdf5_recorder.hpp"
 #include "results/tables/fingerprint.hpp"
@@ -128,17 +129,6 @@ std::uint64_t largest_resident_set() {
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("VmHWM:")) return std::stoull(line.substr(std::strlen("VmHWM:"))) * 1024;
   return 0;
-}
-
-}  // namespace
-
-namespace {
-
-/// As nccl-tests counts them. A call's size is the sum of its blocks where they differ, in an all-to-all of all ranks'
-/// inputs, and nccl-tests counts the input of one: the mean.
-std::int64_t counted_bytes(const CollectiveCall& call) {
-  const bool of_all = call.blocks && call.blocks->of_pairs();
-  return of_all ? call.size.count() / call.communicator->size() : call.size.count();
 }
 
 }  // namespace

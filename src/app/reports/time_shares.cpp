@@ -36,7 +36,7 @@ class CallGroups {
     const auto [stride, fresh] = strides_.try_emplace(communicator.id(), 0);
     if (fresh) stride->second = stride_of(communicator);
     CallGroupKey key{std::string(to_text(call.kind)), call.algorithm, communicator.size(), stride->second,
-                     call.size.count()};
+                     counted_bytes(call)};
     if (groups.size() >= max_groups && !groups.contains(key)) key.bytes = -1;
     CallGroup& group = groups[key];
     const std::int64_t time = times.end - times.first;
@@ -46,7 +46,7 @@ class CallGroups {
     group.total += static_cast<double>(time);
     group.own += static_cast<double>(times.end - times.last);
     if (time > 0)
-      group.bus_bandwidth += static_cast<double>(call.size.count()) / static_cast<double>(time) * 1e3 *
+      group.bus_bandwidth += static_cast<double>(counted_bytes(call)) / static_cast<double>(time) * 1e3 *
                              bus_bandwidth_factor(call.kind, communicator.size());
   }
 

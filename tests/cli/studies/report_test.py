@@ -339,6 +339,15 @@ class Verdicts(PageTest):
                       self.text(".verdict"))
         self.assertIn("repairing it helps first", self.text(".verdict"))
 
+    def test_an_incast_that_is_paced_is_blamed_on_the_busiest_link(self):
+        """15 hosts send to one: its link carries all bytes, and each link before it less. HPCC keeps its queue short."""
+        _, file = self.simulate({
+            "topology": {"kind": "fat_tree", "k": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+            "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "2 MiB"}, "congestion_control": "hpcc"},
+            "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 15, "size": "1 MiB"}})
+        self.show(file)
+        self.assertEqual(self.verdict(), {"verdict": "pacing", "congested": "1", "link": "pod0/edge0 → host0"})
+
     def test_packets_that_overtake_are_not_lost(self):
         """Every packet takes its own path, and none is lost: nothing is sent again."""
         summary, file = self.simulate({

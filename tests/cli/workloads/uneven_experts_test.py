@@ -156,6 +156,9 @@ class UnevenExperts(ProgramTest):
             calls = table(results, "collectives")
             self.assertEqual(int(calls["bytes"][0]), RANKS * block)
             self.assertAlmostEqual(calls["busbw"][0], RANKS * block / calls["time"][0] * 1e3 * (RANKS - 1) / RANKS)
+            for row in summary["collective_groups"]:
+                self.assertEqual(row["bytes"], RANKS * block)
+                self.assertAlmostEqual(row["mean_busbw_GBps"], calls["busbw"][0])
             found.append((summary["fingerprint"], calls["algbw"][0], calls["busbw"][0]))
         self.assertEqual(*found)
 
