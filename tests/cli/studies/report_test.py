@@ -324,6 +324,20 @@ class Verdicts(PageTest):
         left = table(file, "jobs")["time"][0] / 10**6 - 10_000
         self.assertIn(f"a better network would save at most {left:.4g} µs", self.text(".verdict"))
 
+    def test_a_bubble_is_not_blamed_on_the_last_stage(self):
+        """1F1B of 4 stages and 4 micro-batches: ranks wait for 3/7 of the step even if all stages are equal (Narayanan et al., SC
+        2021: (p - 1)/(m + p - 1)). The last stage has the head, and computes longer by less than a third of these waits."""
+        _, file = self.simulate({
+            "topology": STAR, "network": {**NETWORK, "window": "1 MiB"},
+            "workload": {"kind": "training", "model": "llama-3.1-8b", "device": "h100-sxm", "parallelism": {"pipeline": 4},
+                         "micro_batch": 1, "micro_batches": 4, "sequence_length": 2048, "algorithm": "ring", "steps": 1}})
+        jobs = table(file, "jobs")
+        self.assertGreater(jobs["part_peers"][0] / (jobs["time"][0] * jobs["ranks"][0]), 3 / 7)
+        self.show(file)
+        self.assertNotEqual(self.verdict()["verdict"], "straggler")
+        self.assertIn("rank 3 computes", self.text(".verdict"))
+        self.assertIn("more micro-batches", self.text(".verdict"))
+
     def test_a_link_that_the_experiment_slows_down(self):
         """In a ring one rank sends to another. A link with a quarter of its rate is busy for 4 times as long: 3 b / R longer."""
         slow = [{"at": "0 us", "link": ["host3", "switch0"], "rate": "25 Gb/s"}]
