@@ -185,8 +185,18 @@ const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel)
   return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
 }
 
+/// A group of one expert is a single GEMM of its rows.
+Kernel without_group_of_one(Kernel kernel) {
+  if (!kernel.grouped || kernel.count != 1) return kernel;
+  if (!kernel.rows.empty()) (kernel.rows_inner ? kernel.k : kernel.m) = kernel.rows.front();
+  kernel.rows.clear();
+  kernel.grouped = false;
+  return kernel;
+}
+
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
-double sustained_gemm(const Device& device, const Kernel& kernel) {
+double sustained_gemm(const Device& device, const Kernel& given) {
+  const Kernel kernel = without_group_of_one(given);
   if (all_rows(kernel) == 0) return 0;
   const GemmRates& rates = rates_of(*device.sustained, kernel);
   GemmRates known = rates;

@@ -226,8 +226,11 @@ TEST(KernelTime, InAStepRowsThatFillTilesUpAreLoaded) {
   Kernel kernel = gemm(257, 512, 10'000);
   kernel.precision = "fp8_block";
   EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6 + 15.24, 1e-6);
-  kernel.grouped = true;  // there the rows of the next expert are loaded
-  EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6, 1e-6);
+  // Of two experts the rows of the next one are loaded there: 2 * 3 * 10 tiles of 128 columns in six waves.
+  kernel = gemm(257, 1280, 10'000, 2);
+  kernel.precision = "fp8_block";
+  kernel.grouped = true;
+  EXPECT_NEAR(microseconds(toy, kernel), 6 * 10 * 2 * 128 * 128 * 1e4 / 100e6, 1e-6);
   kernel = gemm(256, 640, 10'000);  // nothing to fill: ten tiles of 128 columns in one wave
   kernel.precision = "fp8_block";
   EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 128 * 128 * 1e4 / 100e6, 1e-6);
@@ -274,6 +277,31 @@ TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   const double grouped = microseconds(toy, kernel);
   kernel.grouped = false;
   EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
+}
+
+/// One expert is no group: its rows take as long as a single GEMM of as many, forward and for the gradient of its
+/// weights, of which rows are the inner length.
+TEST(KernelTime, AGroupOfOneExpertIsASingleGemm) {
+  std::string text = fitted;
+  text.insert(
+      text.find("  fp8_gemms:"),
+      "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  for (const bool rows_inner : {false, true}) {
+    const Kernel single = gemm(1300, 2000, 1000);
+    const Kernel fewer = rows_inner ? gemm(1300, 2000, 700) : gemm(700, 2000, 1000);
+    Kernel expert = single;
+    expert.grouped = true;
+    expert.rows_inner = rows_inner;
+    EXPECT_DOUBLE_EQ(microseconds(toy, expert), microseconds(toy, single));
+    EXPECT_DOUBLE_EQ(microseconds(toy, with_rows(expert, {700})), microseconds(toy, fewer));
+    Kernel two = expert;
+    two.count = 2;
+    Kernel two_singles = single;
+    two_singles.count = 2;
+    EXPECT_NE(microseconds(toy, two), microseconds(toy, two_singles));
+  }
 }
 
 /// The same device with rates of grouped GEMMs in fp8_block.
