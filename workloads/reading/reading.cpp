@@ -125,7 +125,10 @@ DimensionAlgorithms read_dimension_algorithms(const Spec& spec) {
 }  // namespace
 
 std::string default_algorithm(const WorkloadContext& context, CollectiveKind kind) {
-  if (context.nccl) return "nccl";
+  return context.nccl ? "nccl" : algorithm_of_network(kind);
+}
+
+std::string algorithm_of_network(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::all_to_all:
     case CollectiveKind::gather:

@@ -26,6 +26,9 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
 /// The algorithm of calls for which the experiment names none: NCCL's choice where it is known how fast NCCL runs on
 /// the machine's servers, else the ring, and for kinds that the ring cannot do NCCL's all-to-all and tree.
 std::string default_algorithm(const WorkloadContext& context, CollectiveKind kind);
+/// The same where the experiment names an algorithm, which does not support this kind: without NCCL's choices and
+/// times.
+std::string algorithm_of_network(CollectiveKind kind);
 
 /// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
 /// InputError with the known names if it is not registered.

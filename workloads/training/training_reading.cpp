@@ -232,7 +232,7 @@ GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, Gr
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
     const auto algorithm = find_collective(options.algorithm);
     const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
-    group.algorithms[kind] = able ? options.algorithm : default_algorithm(context, kind);
+    group.algorithms[kind] = able ? options.algorithm : algorithm_of_network(kind);
   }
   // These sum up one number, the norm of gradients, for which a ring takes two steps a rank, and NCCL a tree.
   const bool norm = of == GroupKind::model || of == GroupKind::world;
