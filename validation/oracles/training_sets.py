@@ -77,6 +77,11 @@ def of_gpu(facts, row, key):
 
 def model_of(case, facts, row):
     """The path or name of the row's model."""
+    if row.get("model") in facts.get("configurations", {}):
+        path = case.scratch / f"{row['model']}.json"
+        layers = {"num_hidden_layers": row["layers"]} if "layers" in row else {}
+        path.write_text(json.dumps({**facts["configurations"][row["model"]], **layers}))
+        return str(path)
     if "shape" not in row:
         return ready_made(case, row)
     layers, hidden, heads = facts["models"][row["shape"]]
@@ -106,12 +111,14 @@ def device_of(case, facts, row):
     said = of_gpu(facts, row, "device")
     across = row["gpus"] > facts.get("gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
-        if not across:
+        if not across and row.get("grouped_experts", True):
             return str(case.root / "workloads/devices" / f"{said}.yaml")
         said = {"base": said}
     data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
     if across and "collective_units" in data["sustained"]:
         data["sustained"]["collective_units"] = CHANNELS_ACROSS
+    if not row.get("grouped_experts", True):
+        data["sustained"].pop("grouped_gemms")  # a GEMM for each expert
     for precision, peak in data["peak"].items():
         rate, unit = peak.split()
         data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
@@ -137,7 +144,8 @@ def experiment(case, facts, row, micro_batches):
     data = row["gpus"] // (tensor * context * pipeline)
     copies = min(data, max(1, MAX_SHARDS // (tensor * context)), data)
     if copies < data:
-        copies = max(copies, 2, row.get("expert", 1) // (tensor * context))
+        sharing = row.get("expert", 1) * row.get("expert_tensor", 1)
+        copies = max(copies, 2, sharing // (tensor * context), row.get("copies", 1))
     simulated = tensor * context * pipeline * copies
     server = facts.get("gpus_per_server", SERVER)
     nvlink = of_gpu(facts, row, "nvlink")
@@ -152,6 +160,9 @@ def experiment(case, facts, row, micro_batches):
         "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
         "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
     }  # fmt: skip
+    for key in ("expert_tensor", "order"):
+        if key in row:
+            parallelism[key] = row[key]
     if "layers_at_ends" in row:
         stages = pipeline * row["virtual_stages"]
         ends = row["layers_at_ends"]
@@ -167,9 +178,13 @@ def experiment(case, facts, row, micro_batches):
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
-                        "context": group},
+                        "context": group, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
     }  # fmt: skip
-    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies", "cuda_graphs"):
+    if "expert_tensor" in row:
+        # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
+        workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies", "cuda_graphs",
+                "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:
