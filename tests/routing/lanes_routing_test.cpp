@@ -179,6 +179,78 @@ std::uint32_t packet_that_turns_away(const RoutingAlgorithm& ugal, NodeId at, co
   return psn;
 }
 
+/// Links between switches of the way, whose lanes are 0, 1, 2, ...
+std::size_t hops_in_lanes(const std::vector<Step>& steps) {
+  for (std::size_t i = 1; i + 1 < steps.size(); ++i) EXPECT_EQ(steps[i].lane, i - 1);
+  return steps.size() - 2;
+}
+
+// Hoffman-Singleton graph: of diameter 2, so that minimal ways take 2 lanes and detours 4 (Besta, Hoefler 2014, section
+// IV.D). Twisted 4 x 4 x 8: breadth-first search.
+TEST(ShortestPathLanes, CountTheLinksOfShortestPaths) {
+  for (const auto& [text, lanes] : std::map<std::string, unsigned>{
+           {"{kind: slim_fly, q: 5, p: 1", 2},
+           {"{kind: torus, dims: [4, 4, 8], twist: [{across: 0, shift: [0, 0, 4]}, {across: 1, shift: [0, 0, 4]}]",
+            6}}) {
+    SCOPED_TRACE(text);
+    const Topology topology = machine(text + links);
+    const auto routing = prepared_routing("shortest_path_lanes", topology);
+    EXPECT_EQ(routing->lanes(), lanes);
+    for (std::uint32_t source = 0; source < topology.graph.host_count(); source += 7) {
+      const auto distances = distances_from(topology.graph, NodeId(source));
+      for (std::uint32_t destination = 0; destination < topology.graph.host_count(); ++destination) {
+        if (source == destination) continue;
+        const auto steps = walk(topology, *routing, {NodeId(source), NodeId(destination), 0}, 1, true);
+        EXPECT_EQ(hops_in_lanes(steps) + 2, distances.hops[destination]);
+      }
+    }
+  }
+  expect_deadlock("{kind: slim_fly, q: 5, p: 1", "shortest_path");
+  expect_no_deadlock("{kind: slim_fly, q: 5, p: 1", "shortest_path_lanes");
+}
+
+// A detour over each of the 48 other routers is equally likely: of two hops each to and from it if it is no neighbour,
+// which 7 are. Valiant takes one always, UGAL only if the queue of the minimal way is longer.
+TEST(ShortestPathLanes, DetoursGoOverAnotherSwitch) {
+  const Topology topology = machine("{kind: slim_fly, q: 5, p: 1" + links);
+  const auto valiant = prepared_routing("shortest_path_valiant", topology);
+  const auto ugal = prepared_routing("shortest_path_ugal", topology);
+  EXPECT_EQ(valiant->lanes(), 4U);
+  EXPECT_FALSE(valiant->reorders());
+  EXPECT_TRUE(ugal->reorders());
+  double sum = 0;
+  std::uint32_t ways = 0;
+  for (std::uint32_t source = 0; source < 50; ++source) {
+    const auto distances = distances_from(topology.graph, NodeId(source));
+    for (std::uint32_t destination = 0; destination < 50; ++destination) {
+      if (source == destination) continue;
+      for (std::uint32_t queue_pair = 0; queue_pair < 8; ++queue_pair) {
+        const RouteRequest flow{NodeId(source), NodeId(destination), queue_pair};
+        const std::size_t hops = hops_in_lanes(walk(topology, *valiant, flow, 0, true));
+        ASSERT_GE(hops, 2U);
+        ASSERT_LE(hops, 4U);
+        sum += static_cast<double>(hops);
+        ++ways;
+        ASSERT_EQ(hops_in_lanes(walk(topology, *ugal, flow, queue_pair, false)) + 2, distances.hops[destination]);
+      }
+    }
+  }
+  // Each half of a detour ends at one of 48 of the 49 others: 7 of them one hop away, 42 two. The mean over all pairs
+  // is 2 (7 + 84) / 49 = 3.714. Hops of a way have a variance below 1.
+  EXPECT_NEAR(sum / ways, 2.0 * 91 / 49, 5 / std::sqrt(ways));
+  const NodeId first(50);
+  const RouteRequest flow{NodeId(0), NodeId(30), 0};
+  std::uint16_t short_way = 0;
+  ugal->route(first, {&flow, 1}, &short_way);
+  std::vector<Bytes> queued(8);
+  queued[short_way] = 100'000_B;
+  std::set<std::uint16_t> taken;
+  for (std::uint32_t psn = 0; psn < 200; ++psn) taken.insert(ugal->choose(first, {flow, psn, 0, 0, 0}, queued).port);
+  EXPECT_EQ(taken.size(), 7U);  // all links: one leads minimally, over it also go detours behind the same neighbour
+  expect_no_deadlock("{kind: slim_fly, q: 5, p: 1", "shortest_path_valiant");
+  expect_no_deadlock("{kind: slim_fly, q: 5, p: 1", "shortest_path_ugal");
+}
+
 class Dragonfly : public ::testing::Test {
  protected:
   const Topology topology = machine("{kind: dragonfly, p: 2, a: 4, h: 2" + links);

@@ -302,8 +302,9 @@ void Simulation::refuse_deadlock(Time stopped_by) {
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
       "the network is in a deadlock: these ports wait for each other's buffers for ever: " + cycle +
-          "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
-          "lanes with a dateline in tori)");
+          "; expected a routing whose channel dependencies have no cycle (up and down in trees; virtual "
+          "lanes: dimension_order_lanes on tori, dragonfly_minimal_lanes on dragonflies, shortest_path_lanes on "
+          "others)");
   // On all processes; one of them reports it.
   throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};
 }

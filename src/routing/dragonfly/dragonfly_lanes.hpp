@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
+#include "routing/algorithm/detours.hpp"
 #include "routing/algorithm/range_routing.hpp"
-#include "routing/dragonfly/dragonfly_detours.hpp"
 #include "routing/dragonfly/dragonfly_routing.hpp"
 
 namespace weft {

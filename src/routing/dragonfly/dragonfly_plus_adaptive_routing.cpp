@@ -11,8 +11,8 @@
 // own global links. Reports of queues: dragonfly_global_routing.cpp; here spines report to their leaves.
 #include <algorithm>
 
+#include "routing/algorithm/detours.hpp"
 #include "routing/algorithm/range_routing.hpp"
-#include "routing/dragonfly/dragonfly_detours.hpp"
 #include "routing/dragonfly/dragonfly_plus_routing.hpp"
 
 namespace weft {

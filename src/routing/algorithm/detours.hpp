@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// When packets of a dragonfly or dragonfly+ make a detour over another group.
+// When packets make a detour: over another group of a dragonfly or dragonfly+, over another switch of any machine.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ enum class Detours : std::uint8_t {
 /// Two packets of one flow may then take different ways. Otherwise the flow alone decides.
 constexpr bool looks_at_queues(Detours detours) { return detours != Detours::never && detours != Detours::always; }
 
-/// The group over which a packet would make its detour: one of the `groups` - 2 others, the same at all nodes. UGAL
-/// draws it for each packet (Kim et al. 2008, section 4.2; Jiang et al. 2009), which spreads a single flow over all
-/// groups; Valiant's ways keep the order of a flow here, so that the flow alone chooses.
+/// The group (or switch) over which a packet would make its detour: one of the `groups` - 2 others, the same at all
+/// nodes. UGAL draws it for each packet (Kim et al. 2008, section 4.2; Jiang et al. 2009), which spreads a single flow
+/// over all groups; Valiant's ways keep the order of a flow here, so that the flow alone chooses.
 inline std::uint32_t detour_group(Detours detours, const AdaptiveRequest& request, std::uint64_t seed,
                                   std::uint32_t groups, std::uint32_t source, std::uint32_t target) {
   constexpr NodeId no_node(0xffffffffU);
