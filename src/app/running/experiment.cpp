@@ -19,6 +19,7 @@
 #include "nccl/machine_channels.hpp"
 #include "schedule/program/server_check.hpp"
 #include "schedule/transform/transform.hpp"
+#include "units/lane_id.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -197,8 +198,19 @@ void read_routing(Experiment& experiment, const std::optional<Spec>& given, cons
   }
 }
 
+// A port has a class for each lane of routing, one for control traffic and one for other traffic.
+void require_few_lanes(const Spec& place, const Experiment& experiment) {
+  const unsigned lanes = experiment.routing->lanes();
+  if (experiment.network.fidelity != Fidelity::packet || lanes + 2 <= max_classes) return;
+  throw place.error(
+      fmt::format("routing '{}' needs {} virtual lanes on this machine; there are {} beside those of control "
+                  "and other traffic",
+                  experiment.routing_name, lanes, max_classes - 2));
+}
+
 void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
   experiment.network = read_network_parameters(spec, experiment.routing->reorders());
+  if (const auto routing = spec ? spec->find("routing") : std::nullopt) require_few_lanes(*routing, experiment);
   experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
                                                experiment.network.reconvergence, *experiment.topology);
   const SwitchParameters& fabric = experiment.network.fabric;

@@ -320,6 +320,10 @@ class Yaml(ErrorTest):
         self.wrong(("pattern: pairs", "pattern: pair"), "'pair'.*did you mean 'pairs'.*permutation, incast")
         self.wrong(("  window:", "  routing: shortest\n  window:"), "`network.routing`.*'shortest'.*shortest_path")
         self.wrong(("  window:", "  routing: fat_tree\n  window:"), "'fat_tree' does not suit this machine")
+        # Opposite routers of a ring of 16 are 8 links apart: a lane for each, of which there are 8 - 2.
+        ring = GOOD.replace("kind: star", "kind: torus").replace("hosts: 4", "dims: [16]")
+        self.wrong(("  window:", "  routing: shortest_path_lanes\n  window:"),
+                   "'shortest_path_lanes' needs 8 virtual lanes on this machine; there are 6", ring)
         server = "{gpus: 1, inside: none, nics: 1, pcie_rate: 1 Gb/s, pcie_delay: 1 us, network_routing: shortest}"
         self.wrong(("link_delay: 500 ns", f"link_delay: 500 ns\n  server: {server}"),
                    "unknown network_routing 'shortest'.*shortest_path", at="topology:")
