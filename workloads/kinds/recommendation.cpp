@@ -273,12 +273,16 @@ class RecommendationReader final : public WorkloadReader {
                                                               const RecommendationJob& job) {
     const CollectiveSettings options = read_collective_options(spec, context);
     const auto exchange = spec.find("exchange_algorithm");
+    const auto of_exchanges = [&](CollectiveKind kind) {
+      if (exchange) return read_algorithm(*exchange, context.directory);
+      return spec.has("algorithm") ? algorithm_of_network(kind) : default_algorithm(context, kind);
+    };
     std::array<CollectiveCall, calls_of_step> calls;
     for (CollectiveCall& call : calls) {
       call.tuning = options.tuning;
       call.where = spec.where();
       call.kind = CollectiveKind::all_to_all;
-      call.algorithm = exchange ? read_algorithm(*exchange, context.directory) : default_algorithm(context, call.kind);
+      call.algorithm = of_exchanges(call.kind);
     }
     // Indices of 8 bytes are sent to the tables' ranks; these return vectors, and get their gradients.
     set_blocks(calls[indices_call], job, job.pooling * 8, true);

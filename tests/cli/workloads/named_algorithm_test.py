@@ -42,6 +42,21 @@ class NamedAlgorithm(ProgramTest):
         # Each GPU sends 7/8 of 4096 tokens x 2 copies x 4096 numbers x 2 B over NVLink's 450 GB/s.
         self.assertGreater(min(network), 7 / 8 * 4096 * 2 * 4096 * 2 / 450e9 * 1e12)
 
+    def test_tables_beside_a_ring(self):
+        """The exchanges of a recommendation model, too."""
+        def exchanges(**workload):
+            summary, _ = self.simulate({
+                "topology": {"kind": "server", "design": "hgx_h100"},
+                "network": {**NETWORK, "fidelity": "ideal"},
+                "workload": {"kind": "recommendation", "device": "h100-sxm", "batch": 4096, "dimension": 64,
+                             "bottom_mlp": [13, 64], "top_mlp": [36 + 64, 1], "tables": [1000] * 8, **workload},
+            })  # fmt: skip
+            return [row["time_ps"] for row in summary["collectives"] if row["kind"] == "all_to_all"]
+
+        network = exchanges(**RING)
+        self.assertEqual(network, exchanges(**RING, exchange_algorithm="nccl_p2p"))
+        self.assertNotEqual(network, exchanges(**RING, exchange_algorithm="nccl"))
+
 
 if __name__ == "__main__":
     unittest.main()
