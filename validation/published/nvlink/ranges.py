@@ -51,12 +51,19 @@ ROWS = {
     "link_rate": (("all_gather",), (2, 4, 8), 64 << 20, MOST),
     "pair_buffers": PAIRS, "warp_rate": PAIRS,
 }  # fmt: skip
+# Of the MI300X all together are fitted to ten all-reduces, and these constants take part in them.
+MI300X = HERE.parent / "mi300x"
+ROWS_OF_MI300X = ("launch", "large_buffers", "simple.message", "simple.step", "ll.message", "ll.trip", "ll.full_trip", "link_rate")
 
 
 def measured_rows(gpu, wanted):
     """(collective, GPUs) -> {bytes: us}"""
     collectives, counts, least, most = wanted
     rows = {}
+    if gpu == "MI300X":
+        with open(MI300X / "azure.csv", encoding="utf-8") as file:
+            fitted = [r for r in csv.DictReader(line for line in file if not line.startswith("#")) if r["fit"] == "1"]
+        return {("all_reduce", 8): {int(r["bytes"]): float(r["time_us"]) for r in fitted}}
     with open(HERE / "measured.csv", encoding="utf-8") as file:
         for r in csv.DictReader(line for line in file if not line.startswith("#")):
             key, size = (r["collective"], int(r["gpus"])), int(r["bytes"])
@@ -104,7 +111,8 @@ class Installed:
 
     def times(self, gpu, rows):
         """The same rows as measured_rows, simulated."""
-        network = yaml.safe_load((HERE / "experiment.yaml").read_text())["network"]
+        experiment = (MI300X if gpu == "MI300X" else HERE) / "experiment.yaml"
+        network = yaml.safe_load(experiment.read_text())["network"]
         found = {}
         for (collective, gpus), sizes in rows.items():
             for large in (False, True):
@@ -112,9 +120,10 @@ class Installed:
                 if not some:
                     continue
                 changes = {"topology.design": SERVERS[gpu], "workload.ranks": gpus,
-                           "workload.nccl_version": VERSIONS[gpu]}  # fmt: skip
+                           "workload.nccl_version": VERSIONS[gpu]} if gpu in SERVERS else {
+                               "topology.hosts_per_leaf": 1, "workload.algorithm": "nccl"}  # fmt: skip
                 changes |= larger_packets(network) if large else {}
-                words = [self.program, "perf", collective, HERE / "experiment.yaml", "-b", min(some), "-e", max(some),
+                words = [self.program, "perf", collective, experiment, "-b", min(some), "-e", max(some),
                          "-f", 4, "-d", "half", "--json"]  # fmt: skip
                 for key, value in changes.items():
                     words += ["--set", f"{key}={value}"]
@@ -178,7 +187,7 @@ def range_of(installed, gpu, name, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kernels", nargs="*", default=["a100", "h100", "h200", "b200"])
+    parser.add_argument("kernels", nargs="*", default=["a100", "h100", "h200", "b200", "mi300x"])
     parser.add_argument("--constant", action="append")
     options = parser.parse_args()
     weft = pathlib.Path(os.environ.get("WEFT", ROOT / "build" / "weft")).resolve()
@@ -188,6 +197,8 @@ def main():
             installed = Installed(weft, pathlib.Path(folder), kernel)
             for name, wanted in ROWS.items():
                 if (options.constant and name not in options.constant) or installed.mid_value(name) is None:
+                    continue
+                if gpu == "MI300X" and name not in ROWS_OF_MI300X:
                     continue
                 if gpu == "B200" and wanted in (SIMPLE, PAIRS):
                     wanted = SIMPLE_B200
