@@ -279,15 +279,20 @@ TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
 }
 
-/// One expert is no group: its rows take as long as a single GEMM of as many, forward and for the gradient of its
-/// weights, of which rows are the inner length.
-TEST(KernelTime, AGroupOfOneExpertIsASingleGemm) {
+Device with_grouped_gemms() {
   std::string text = fitted;
   text.insert(
       text.find("  fp8_gemms:"),
       "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
   Device toy = device(text);
   toy.in_a_step = true;
+  return toy;
+}
+
+/// One expert is no group: its rows take as long as a single GEMM of as many, forward and for the gradient of its
+/// weights, of which rows are the inner length.
+TEST(KernelTime, AGroupOfOneExpertIsASingleGemm) {
+  const Device toy = with_grouped_gemms();
   for (const bool rows_inner : {false, true}) {
     const Kernel single = gemm(1300, 2000, 1000);
     const Kernel fewer = rows_inner ? gemm(1300, 2000, 700) : gemm(700, 2000, 1000);
@@ -329,12 +334,7 @@ TEST(KernelTime, GroupedGemmsOfBlocksHaveTheirOwnRates) {
 /// Rows of each expert fill whole tiles of 100 x 100, all tiles go in waves of 10; weights are read by experts that
 /// have rows.
 TEST(KernelTime, GroupedGemmsOfUnevenRows) {
-  std::string text = fitted;
-  text.insert(
-      text.find("  fp8_gemms:"),
-      "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
-  Device toy = device(text);
-  toy.in_a_step = true;
+  const Device toy = with_grouped_gemms();
   Kernel kernel = gemm(113, 200, 1000, 4);
   kernel.grouped = true;
   // 2 + 0 + 1 + 3 pieces of rows in two columns: two waves of 10 tiles of 2 * 100 * 100 * 1,100 FLOP at 80 TFLOP/s.
