@@ -35,7 +35,7 @@ MACHINES = [
     ({"kind": "hypercube", "dimensions": 4, **LINKS}, ["dimension_order"]),
     ({"kind": "fully_connected", "switches": 5, "hosts_per_switch": 3, **LINKS}, ["dimension_order"]),
     (DRAGONFLY, ["dragonfly_minimal", "dragonfly_minimal_lanes", "dragonfly_valiant", "dragonfly_ugal",
-                 "dragonfly_ugal_g", "dragonfly_progressive", "shortest_path"]),
+                 "dragonfly_ugal_g", "dragonfly_progressive", "dragonfly_ugal_local", "shortest_path"]),
     ({"kind": "dragonfly_plus", "p": 2, "leaves": 2, "spines": 2, "h": 1, **LINKS},
      ["dragonfly_plus_minimal", "dragonfly_plus_valiant", "dragonfly_plus_ugal", "dragonfly_plus_ugal_g",
       "dragonfly_plus_progressive"]),

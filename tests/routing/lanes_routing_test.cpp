@@ -106,7 +106,7 @@ TEST(Deadlock, LanesBreakTheCycles) {
   for (const std::string more :
        {"", ", arrangement: palmtree", ", arrangement: relative", ", arrangement: circulant", ", g: 5"})
     for (const std::string name : {"dragonfly_minimal_lanes", "dragonfly_valiant", "dragonfly_ugal", "dragonfly_ugal_g",
-                                   "dragonfly_progressive"})
+                                   "dragonfly_progressive", "dragonfly_ugal_local"})
       expect_no_deadlock("{kind: dragonfly, p: 1, a: 4, h: 2" + more, name);
   for (const std::string more : {"", ", arrangement: palmtree", ", g: 4"})
     for (const std::string name :
@@ -351,6 +351,40 @@ TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
     }
     EXPECT_EQ(detours, name != "dragonfly_minimal_lanes");
   }
+}
+
+// Router 0 to router 1 of the same group: the detours over routers 2 and 3 are equally likely for each packet, two
+// local links in lanes 0 and 1. Of 400 packets 200 take each, with a standard deviation of 10; six of these.
+TEST_F(Dragonfly, LocalUgalTurnsAwayWithinAGroup) {
+  const auto local = prepared_routing("dragonfly_ugal_local", topology);
+  const RouteRequest flow{NodeId(0), NodeId(2), 5};
+  const NodeId first(hosts);
+  const std::uint16_t short_way = 2;  // the first local port
+  std::vector<Bytes> queued(7);
+  EXPECT_EQ(local->choose(first, {flow, 0, 0, 0, 0}, queued).port, short_way);
+  queued[short_way] = 100'000_B;
+  std::map<std::uint16_t, int> sent;
+  constexpr std::uint32_t packets = 400;
+  for (std::uint32_t psn = 0; psn < packets; ++psn) {
+    const RouteChoice choice = local->choose(first, {flow, psn, 0, 0, 0}, queued);
+    EXPECT_EQ(choice.lane, 0);
+    ++sent[choice.port];
+    // At the third router the packet goes on to its own, whatever the queues there.
+    const PortEnd& end = topology.graph.ports(first)[choice.port];
+    const std::vector<Bytes> long_queues(7, 100'000_B);
+    const RouteChoice next =
+        local->choose(end.peer, {flow, psn, end.peer_port, choice.lane, choice.state}, long_queues);
+    EXPECT_EQ(next.lane, 1);
+    EXPECT_EQ(topology.graph.ports(end.peer)[next.port].peer, NodeId(hosts + 1));
+  }
+  EXPECT_EQ(sent.size(), 2U);
+  EXPECT_NEAR(sent[3], 200, 60);
+  EXPECT_NEAR(sent[4], 200, 60);
+  // No other UGAL does so, and none goes away from the router of both hosts.
+  EXPECT_EQ(prepared_routing("dragonfly_ugal", topology)->choose(first, {flow, 0, 0, 0, 0}, queued).port, short_way);
+  queued.assign(7, Bytes());
+  queued[1] = 100'000_B;
+  EXPECT_EQ(local->choose(first, {{NodeId(0), NodeId(1), 5}, 0, 0, 0, 0}, queued).port, 1);
 }
 
 // Every router reports its global ports, and no others, to the other routers of its group.

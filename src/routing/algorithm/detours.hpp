@@ -16,6 +16,7 @@ enum class Detours : std::uint8_t {
   by_queues,           ///< UGAL-L: the queues of the first router
   by_reported_queues,  ///< UGAL-G: those of the group's global links, too, as their routers have reported them
   progressive,         ///< as by_queues, and again at the second router
+  within_groups,       ///< as by_queues, and within a group over another of its routers
 };
 
 /// Two packets of one flow may then take different ways. Otherwise the flow alone decides.

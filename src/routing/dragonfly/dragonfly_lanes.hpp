@@ -6,6 +6,8 @@
 // destination and which a hash chooses (detour_group), and from there minimally on: l g l g l. Lanes: a local link is
 // travelled in the lane that counts the global links so far, a global link likewise; l0 < g0 < l1 < g1 < l2 has no
 // cycle. Progressive routing may take a second local link in the first group, in a lane of its own.
+//
+// A detour within a group goes over another of its routers, l l in lanes l0 < l1; such a packet takes no global link.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +31,8 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
         return "dragonfly_ugal";
       case Detours::by_reported_queues:
         return "dragonfly_ugal_g";
+      case Detours::within_groups:
+        return "dragonfly_ugal_local";
       default:
         return "dragonfly_progressive";
     }
@@ -69,10 +73,10 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     DetourProgress progress = DetourProgress::of(request.state);
     if (request.in_port < minimal_.shape().p) progress = DetourProgress();  // from a host
     decide(at, here, source, target, request, queued, progress);
-    if (progress.phase == DetourProgress::to_intermediate && here.group == intermediate(request, source, target))
+    if (progress.phase == DetourProgress::to_intermediate && at_intermediate(here, request, source, target))
       progress.phase = DetourProgress::from_intermediate;
     choice.port = progress.phase == DetourProgress::to_intermediate
-                      ? towards_group(here, at, request.flow, intermediate(request, source, target))
+                      ? towards_intermediate(here, at, request, source, target)
                       : towards(here, at, request.flow, request.flow.destination);
     advance(here, source, request.in_port, choice, progress);
     return choice;
@@ -105,6 +109,35 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     return detour_group(detours, request, seed_, groups_, source, target);
   }
 
+  /// The router over which a packet would make its detour within a group: one of the a - 2 others.
+  std::uint32_t intermediate_router(const AdaptiveRequest& request) const {
+    return detour_group(detours, request, seed_, minimal_.shape().a, minimal_.place_of_host(request.flow.source).router,
+                        minimal_.place_of_host(request.flow.destination).router);
+  }
+  bool at_intermediate(const DragonflyMinimal::Place& here, const AdaptiveRequest& request, std::uint32_t source,
+                       std::uint32_t target) const {
+    if (source == target) return here.router == intermediate_router(request);
+    return here.group == intermediate(request, source, target);
+  }
+  std::uint16_t towards_intermediate(const DragonflyMinimal::Place& here, NodeId at, const AdaptiveRequest& request,
+                                     std::uint32_t source, std::uint32_t target) const {
+    if (source == target)
+      return static_cast<std::uint16_t>(minimal_.shape().local_port(here.router, intermediate_router(request)));
+    return towards_group(here, at, request.flow, intermediate(request, source, target));
+  }
+
+  /// Within a group the minimal way has one hop between routers, and the detour two.
+  bool turns_within(const DragonflyMinimal::Place& here, const AdaptiveRequest& request,
+                    std::span<const Bytes> queued) const {
+    const DragonflyShape& shape = minimal_.shape();
+    if (detours != Detours::within_groups || shape.a < 3) return false;
+    const std::uint16_t short_way = minimal_.port_within(here, request.flow.destination);
+    if (short_way < shape.p) return false;  // a host of this router
+    const std::uint16_t long_way =
+        static_cast<std::uint16_t>(shape.local_port(here.router, intermediate_router(request)));
+    return queued[short_way] > 2 * queued[long_way] + detour_bias;
+  }
+
   void decide(NodeId at, const DragonflyMinimal::Place& here, std::uint32_t source, std::uint32_t target,
               const AdaptiveRequest& request, std::span<const Bytes> queued, DetourProgress& progress) const {
     const RouteRequest& flow = request.flow;
@@ -113,6 +146,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const bool first = progress.phase == DetourProgress::undecided;
     progress.phase = DetourProgress::minimal;
     progress.second_look = false;
+    if (source == target && turns_within(here, request, queued)) progress.phase = DetourProgress::to_intermediate;
     if (detours == Detours::never || source == target || groups_ < 3) return;
     if (detours == Detours::always) {
       progress.phase = DetourProgress::to_intermediate;
@@ -151,6 +185,9 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const DragonflyShape& shape = minimal_.shape();
     const bool global = choice.port >= shape.global_port(0);
     if (choice.port >= shape.p) choice.lane = progress.globals;
+    if (detours == Detours::within_groups && !global && here.group == source &&
+        progress.phase == DetourProgress::from_intermediate && choice.port >= shape.p)
+      choice.lane = 1;  // the second link of a detour within the group
     if (detours == Detours::progressive && choice.port >= shape.p && !global) {
       // Local links of the first group: lane 0, and 1 for a second one; then 2 and 3.
       const bool second = in_port >= shape.p && in_port < shape.global_port(0);
