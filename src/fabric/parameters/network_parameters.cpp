@@ -48,9 +48,12 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
   rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
                : kind == "selective_repeat" ? Recovery::selective_repeat
                                             : Recovery::go_back_0;
-  if (result.fabric.flow_control != FlowControl::none) {
-    // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
-    // 9.7.6.1.3; 14 is the value that RDMA software sets).
+  const bool endless_queues = !result.fabric.buffer.size && !result.fabric.buffer.queue && !result.fabric.trimming;
+  if (result.fabric.flow_control != FlowControl::none ||
+      (endless_queues && !network.has("loss") && !network.has("failures"))) {
+    // On a lossless network, and where queues have no end, nothing but a fault loses packets: the timer of InfiniBand,
+    // 4.096 us * 2^14 (IBTA vol. 1, 9.7.6.1.3; 14 is the value that RDMA software sets). The short timers of lossy
+    // networks would repeat packets that wait in a long queue.
     rules.timeout = rules.timeout_low = Time::from_ns(4096) * (1 << 14);
     rules.timed_for = Time::max();
   }

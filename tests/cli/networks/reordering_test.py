@@ -78,6 +78,23 @@ class Reordering(ProgramTest):
         summary, _ = self.simulate(path)
         self.assertIn("acknowledgements took longer than the timeout of 10 us", summary["warnings"][0])
 
+    def test_default_timers_repeat_nothing_where_nothing_is_lost(self):
+        """64 hosts send 100 kB to one at 1 Gb/s, through a queue that has no end. Packets of a host follow each other after
+        64 x 4,178 B, 2.1 ms, for which the default timers wait, and those of lossy networks, 320 us, do not."""
+        experiment = {
+            "topology": {"kind": "star", "hosts": 65, **LINKS, "link_rate": "1 Gb/s"},
+            "network": {**NETWORK, "load_balancing": "spray", "window": "128 KiB"},
+            "workload": {"kind": "traffic", "pattern": "incast", "size": "100 kB"},
+        }  # fmt: skip
+        summary, _ = self.simulate(self.write(experiment))
+        self.assertEqual(summary["congestion"]["packets_repeated"], 0)
+        self.assertEqual(summary["warnings"], [])
+        wire = 64 * (10**5 + -(-(10**5) // 4096) * 82)  # bytes, 8 ns each; the first packet crosses two links
+        self.assertAlmostEqual(summary["simulated_time_ps"] / (wire * 8000), 1, delta=0.01)
+        experiment["network"]["selective_repeat"] = {"timeout": "320 us"}
+        summary, _ = self.simulate(self.write(experiment))
+        self.assertGreater(summary["congestion"]["packets_repeated"], 0)
+
     def test_short_timeouts_beside_losses_are_told(self):
         """The same on links that lose one packet in 10^4. A timeout longer than all waits has no needless repetition."""
         for timeout, told in (("10 us", True), ("5 ms", False)):
