@@ -212,6 +212,12 @@ std::size_t Recording::rows_held() const {
 // Those that the last portion had to keep are no reason for the next one.
 bool Recording::portion_due() const { return rows_held() >= experiment_.output.rows_in_memory + kept_rows_; }
 
+void Recording::append_messages(bool last) {
+  MessageLog& log = simulation_.runtime().records().messages;
+  recorder_.append(log.rows(), last, 0, experiment_.output.attribution == Attribution::full);
+  log.forget_rows();
+}
+
 // Interval by interval in pieces, after each of which a signal is heard: no table may be left half-written for long.
 template <class Sample, class ToRows>
 void Recording::append_series(std::vector<Sample> taken, Time interval, ToRows&& to_rows) {
@@ -243,9 +249,7 @@ void Recording::write_portion(Time now) {
   if (simulation_.group().sum(interrupted() ? 1 : 0) > 0) return;  // write_rest() follows, and has little time
   ++portions_;
   const OutputOptions& output = experiment_.output;
-  if (output.messages.every > 0)
-    recorder_.append(simulation_.runtime().records().messages.take(), false, 0,
-                     output.attribution == Attribution::full);
+  if (output.messages.every > 0) append_messages(false);
   const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
   if (output.sampling > Time())
     append_series(simulation_.fabric().results().take_closed_samples(ended), output.sampling,
@@ -285,8 +289,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   shares_ =
       shares_of_run(*experiment_.workload, simulation_, end, !facts.interrupted && !facts.cut_short && !facts.outlived);
   recorder_.write_outcome(end.ps(), fingerprint);
-  if (output.messages.every > 0)
-    recorder_.append(records.messages.take(), true, 0, output.attribution == Attribution::full);
+  if (output.messages.every > 0) append_messages(true);
   const bool explained = output.attribution != Attribution::none;
   recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload), explained);
   recorder_.write(link_records(experiment_, simulation_.network(), end));

@@ -41,6 +41,7 @@ class Recording {
 
  private:
   std::size_t rows_held() const;
+  void append_messages(bool last);
   /// Collective. `to_rows` makes rows of samples.
   template <class Sample, class ToRows>
   void append_series(std::vector<Sample> taken, Time interval, ToRows&& to_rows);

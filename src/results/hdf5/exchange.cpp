@@ -60,9 +60,10 @@ RowKey key_of(const std::byte* row) {
   return key;
 }
 
-PackedRows exchange(MPI_Comm comm, const PackedRows& rows) {
+void exchange(MPI_Comm comm, PackedRows& rows) {
   int processes = 0;
   MPI_Comm_size(comm, &processes);
+  if (processes == 1) return;
   const Blocks blocks = agree_on_blocks(comm, rows, processes);
   expect_countable(comm, rows.size());
 
@@ -80,18 +81,15 @@ PackedRows exchange(MPI_Comm comm, const PackedRows& rows) {
     const auto slot = static_cast<std::size_t>(next[blocks.owner(key_of(rows.row(i)).first)]++);
     std::memcpy(outgoing.data() + slot * rows.row_width, rows.row(i), rows.row_width);
   }
-  PackedRows received;
-  received.row_width = rows.row_width;
-  received.bytes.resize(static_cast<std::size_t>(receive_starts.back() + receive_counts.back()) * rows.row_width);
+  rows.bytes.resize(static_cast<std::size_t>(receive_starts.back() + receive_counts.back()) * rows.row_width);
 
   // Counts in rows, not bytes: int counts of bytes would end at 2 GiB.
   MPI_Datatype row_type = MPI_DATATYPE_NULL;
   MPI_Type_contiguous(static_cast<int>(rows.row_width), MPI_BYTE, &row_type);
   MPI_Type_commit(&row_type);
-  MPI_Alltoallv(outgoing.data(), send_counts.data(), send_starts.data(), row_type, received.bytes.data(),
+  MPI_Alltoallv(outgoing.data(), send_counts.data(), send_starts.data(), row_type, rows.bytes.data(),
                 receive_counts.data(), receive_starts.data(), row_type, comm);
   MPI_Type_free(&row_type);
-  return received;
 }
 
 std::vector<std::uint64_t> order_by_key(const PackedRows& rows, const std::string& table) {

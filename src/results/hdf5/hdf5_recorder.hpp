@@ -60,14 +60,15 @@ class Hdf5Recorder {
   /// the table's order. `last`: there will be no more. Before the last portion the simulated time is not known: no
   /// sampling interval in it may last longer than the run.
   template <class Row>
-  void append(std::vector<Row> rows, bool last, std::int64_t interval = 0, bool complete = true) {
-    const TableContext context = context_of<Row>(last, interval);
-    OpenTable& open = open_[std::string(ResultTable<Row>::name)];
-    if (!open.group) open.info = describe<Row>(agreed_widths(longest_texts(rows), last), complete);
-    PackedRows packed;
-    together([&] { packed = pack(open.info, context, rows); });
-    std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
-    append_rows(open, std::move(packed), last, interval);
+  void append(const std::vector<Row>& rows, bool last, std::int64_t interval = 0, bool complete = true) {
+    append_rows(pack_into_table(rows, last, interval, complete), last, interval);
+  }
+  /// The same for rows that nobody needs any more: their memory is free before they are exchanged.
+  template <class Row>
+  void append(std::vector<Row>&& rows, bool last, std::int64_t interval = 0, bool complete = true) {
+    OpenTable& open = pack_into_table(rows, last, interval, complete);
+    std::vector<Row>().swap(rows);
+    append_rows(open, last, interval);
   }
   /// Before the first portion of a table whose number of rows, and the longest of all their texts, are known: it lies
   /// in one piece, as if it were written at once.
@@ -98,6 +99,8 @@ class Hdf5Recorder {
     std::vector<hdf5::Handle> columns;
     std::uint64_t rows = 0;    // written
     std::uint64_t extent = 0;  // for which there is room
+    PackedRows packed;         // of the portion: fresh memory for each would cost as much as writing it
+    std::vector<std::byte> cells;
   };
   template <class Row>
   TableContext context_of(bool last, std::int64_t interval) const {
@@ -105,11 +108,18 @@ class Hdf5Recorder {
                 ResultTable<Row>::name);
     return {simulated_time_ >= 0 ? simulated_time_ : std::numeric_limits<std::int64_t>::max(), interval};
   }
+  template <class Row>
+  OpenTable& pack_into_table(const std::vector<Row>& rows, bool last, std::int64_t interval, bool complete) {
+    const TableContext context = context_of<Row>(last, interval);
+    OpenTable& open = open_[std::string(ResultTable<Row>::name)];
+    if (!open.group) open.info = describe<Row>(agreed_widths(longest_texts(rows), last), complete);
+    together([&] { pack(open.info, context, rows, open.packed); });
+    return open;
+  }
   std::vector<std::uint64_t> agreed_widths(std::vector<std::uint64_t> widths, bool last) const;
-  void append_rows(OpenTable& open, PackedRows rows, bool last, std::int64_t interval);
+  void append_rows(OpenTable& open, bool last, std::int64_t interval);
   void create_columns(OpenTable& open, std::uint64_t rows, bool final, std::int64_t interval);
-  static void write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
-                           const std::vector<std::uint64_t>& order, std::uint64_t first_row);
+  static void write_columns(OpenTable& open, const std::vector<std::uint64_t>& order, std::uint64_t first_row);
   void write_text(hid_t group, const std::string& name, const std::string& text, const std::string& description);
   void create_file();
   void close_file();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // How the recorder writes tables: rows to their owners, then column by column, all processes at once.
 #include <algorithm>
+#include <span>
 
 #include "results/hdf5/exchange.hpp"
 #include "results/hdf5/hdf5_recorder.hpp"
@@ -13,8 +14,8 @@ namespace weft {
 
 namespace {
 
-/// Bytes of one write: MPI-IO counts are ints, and the buffer should stay small.
-constexpr std::size_t write_limit = std::size_t{64} << 20;
+/// Bytes of rows that are written at once: MPI-IO counts are ints, and the cells should stay in the cache.
+constexpr std::size_t write_limit = std::size_t{16} << 20;
 
 hdf5::Handle simple_space(std::uint64_t rows) {
   const hsize_t extent = rows;
@@ -27,12 +28,37 @@ void select_rows(hid_t space, std::uint64_t first, std::uint64_t count) {
   hdf5::check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &extent, nullptr), "cannot select rows");
 }
 
-/// The cells of `count` rows from `first` on (in order), one after the other.
-void gather_cells(const PackedRows& rows, const std::vector<std::uint64_t>& order, std::size_t first, std::size_t count,
-                  std::size_t offset, std::size_t width, std::vector<std::byte>& cells) {
-  cells.resize(count * width);
-  for (std::size_t i = 0; i < count; ++i)
-    std::memcpy(cells.data() + i * width, rows.row(order[first + i]) + offset, width);
+/// One column of `order.size()` rows of `width` bytes, which the compiler knows unless it is 0.
+template <std::size_t known_width>
+void gather_column(const PackedRows& rows, std::span<const std::uint64_t> order, std::size_t offset, std::size_t width,
+                   std::byte* cells) {
+  if constexpr (known_width > 0) width = known_width;
+  for (const std::uint64_t row : order) {
+    std::memcpy(cells, rows.row(row) + offset, width);
+    cells += width;
+  }
+}
+
+/// The cells of the rows, in order, column after column. Some rows at a time, which stay in the first cache while all
+/// of their columns are gathered.
+void gather_cells(const TableInfo& info, const PackedRows& rows, std::span<const std::uint64_t> order,
+                  std::vector<std::byte>& cells) {
+  constexpr std::size_t rows_at_once = 64;
+  cells.resize(order.size() * (rows.row_width - PackedRows::key_width));
+  for (std::size_t begin = 0; begin < order.size(); begin += rows_at_once) {
+    const auto some = order.subspan(begin, std::min(order.size() - begin, rows_at_once));
+    std::size_t offset = PackedRows::key_width;
+    for (const ColumnInfo& column : info.columns) {
+      std::byte* const to = cells.data() + (offset - PackedRows::key_width) * order.size() + begin * column.width;
+      if (column.width == 8)
+        gather_column<8>(rows, some, offset, column.width, to);
+      else if (column.width == 4)
+        gather_column<4>(rows, some, offset, column.width, to);
+      else
+        gather_column<0>(rows, some, offset, column.width, to);
+      offset += column.width;
+    }
+  }
 }
 
 }  // namespace
@@ -44,9 +70,10 @@ std::vector<std::uint64_t> Hdf5Recorder::agreed_widths(std::vector<std::uint64_t
   return widths;
 }
 
-void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std::int64_t interval) {
+void Hdf5Recorder::append_rows(OpenTable& open, bool last, std::int64_t interval) {
   WEFT_EXPECT(!finished_, "table '{}' after the end of '{}'", open.info.name, path_);
-  rows = exchange(comm_, rows);
+  PackedRows& rows = open.packed;
+  exchange(comm_, rows);
   std::vector<std::uint64_t> order;
   together([&] { order = order_by_key(rows, open.info.name); });
   const std::uint64_t mine = rows.size();
@@ -63,19 +90,15 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
         hdf5::check(H5Dset_extent(column.get(), &extent), "cannot extend a data set");
     });
   // Each process for itself: its rows are contiguous.
-  together([&] {
-    std::size_t offset = PackedRows::key_width;
-    for (std::size_t c = 0; c < open.columns.size() && mine > 0; ++c) {
-      write_column(open, c, offset, rows, order, open.rows + first);
-      offset += open.info.columns[c].width;
-    }
-  });
+  together([&] { write_columns(open, order, open.rows + first); });
   open.rows += all;
   together([&] { hdf5::write_attribute(open.group.get(), "rows", open.rows); });
   flush();
   if (last) {
     open.columns.clear();
     open.group.reset();
+    open.packed = {};
+    open.cells = {};
   }
 }
 
@@ -105,21 +128,22 @@ void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool fina
   });
 }
 
-void Hdf5Recorder::write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
-                                const std::vector<std::uint64_t>& order, std::uint64_t first_row) {
-  const ColumnInfo& info = open.info.columns[column];
-  const hid_t dataset = open.columns[column].get();
-  const hdf5::Handle in_file(H5Dget_space(dataset), H5Sclose, "cannot look at a data set");
-  const hdf5::Handle in_memory = hdf5::memory_type(info);
-  const std::size_t at_once = std::max<std::size_t>(write_limit / info.width, 1);
-  std::vector<std::byte> cells;
+void Hdf5Recorder::write_columns(OpenTable& open, const std::vector<std::uint64_t>& order, std::uint64_t first_row) {
+  const std::size_t at_once = std::max<std::size_t>(write_limit / open.packed.row_width, 1);
   for (std::size_t begin = 0; begin < order.size(); begin += at_once) {
-    const std::size_t count = std::min(order.size() - begin, at_once);
-    gather_cells(rows, order, begin, count, offset, info.width, cells);
-    select_rows(in_file.get(), first_row + begin, count);
-    const hdf5::Handle memory_space = simple_space(count);
-    hdf5::check(H5Dwrite(dataset, in_memory.get(), memory_space.get(), in_file.get(), H5P_DEFAULT, cells.data()),
-                "cannot write rows");
+    const auto some = std::span(order).subspan(begin, std::min(order.size() - begin, at_once));
+    gather_cells(open.info, open.packed, some, open.cells);
+    const hdf5::Handle memory_space = simple_space(some.size());
+    const std::byte* cells = open.cells.data();
+    for (std::size_t c = 0; c < open.columns.size(); ++c) {
+      const hid_t dataset = open.columns[c].get();
+      const hdf5::Handle in_file(H5Dget_space(dataset), H5Sclose, "cannot look at a data set");
+      const hdf5::Handle in_memory = hdf5::memory_type(open.info.columns[c]);
+      select_rows(in_file.get(), first_row + begin, some.size());
+      hdf5::check(H5Dwrite(dataset, in_memory.get(), memory_space.get(), in_file.get(), H5P_DEFAULT, cells),
+                  "cannot write rows");
+      cells += some.size() * open.info.columns[c].width;
+    }
   }
 }
 

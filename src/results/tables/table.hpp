@@ -215,9 +215,10 @@ TableInfo describe(const std::vector<std::uint64_t>& text_widths = {}, bool comp
   return info;
 }
 
+/// `packed` may hold other rows, whose memory is used again.
 template <class Row>
-PackedRows pack(const TableInfo& info, const TableContext& context, const std::vector<Row>& rows) {
-  PackedRows packed;
+void pack(const TableInfo& info, const TableContext& context, const std::vector<Row>& rows, PackedRows& packed) {
+  packed.row_width = PackedRows::key_width;
   for (const ColumnInfo& column : info.columns) packed.row_width += column.width;
   packed.bytes.resize(rows.size() * packed.row_width);
   std::byte* at = packed.bytes.data();
@@ -231,14 +232,16 @@ PackedRows pack(const TableInfo& info, const TableContext& context, const std::v
       if (column.optional && !info.complete) return;
       const auto& value = cell_of(column.get, row, context);  // keeps a temporary alive
       const std::size_t width = info.columns[number++].width;
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::string>)
-        std::memcpy(at, value.data(), std::min(value.size(), width));  // the rest is 0 already
-      else
-        std::memcpy(at, &value, width);
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::string>) {
+        const std::size_t size = std::min(value.size(), width);
+        std::memcpy(at, value.data(), size);
+        std::memset(at + size, 0, width - size);
+      } else {
+        std::memcpy(at, &value, sizeof(value));  // the compiler knows how many bytes, as with `width` it would not
+      }
       at += width;
     });
   }
-  return packed;
 }
 
 }  // namespace weft

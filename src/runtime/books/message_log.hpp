@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "results/tables/records.hpp"
@@ -25,9 +24,9 @@ class MessageLog {
   void add(const MessageRecord& row);
   /// Of all messages, also of those without a row.
   std::uint64_t fingerprint() const { return fingerprint_; }
-  /// Those since the last take().
+  /// Those since the last forget_rows(), which keeps their memory for the next ones.
   const std::vector<MessageRecord>& rows() const { return rows_; }
-  std::vector<MessageRecord> take() { return std::exchange(rows_, {}); }
+  void forget_rows() { rows_.clear(); }
 
  private:
   MessageSelection selection_;
