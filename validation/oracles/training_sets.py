@@ -111,14 +111,12 @@ def device_of(case, facts, row):
     said = of_gpu(facts, row, "device")
     across = row["gpus"] > facts.get("gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
-        if not across and row.get("grouped_experts", True):
+        if not across:
             return str(case.root / "workloads/devices" / f"{said}.yaml")
         said = {"base": said}
     data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
     if across and "collective_units" in data["sustained"]:
         data["sustained"]["collective_units"] = CHANNELS_ACROSS
-    if not row.get("grouped_experts", True):
-        data["sustained"].pop("grouped_gemms")  # a GEMM for each expert
     for precision, peak in data["peak"].items():
         rate, unit = peak.split()
         data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
@@ -129,12 +127,13 @@ def device_of(case, facts, row):
 
 
 def framework_of(case, row):
-    """A catalogue of kernels, with the row's library of attention if it names one."""
+    """A catalogue of kernels, with the row's library of attention and streams of experts if it names them."""
     path = case.root / "workloads/frameworks" / f"{row['framework']}.yaml"
-    if "attention_library" not in row:
+    said = {key: row[key] for key in ("attention_library", "expert_streams") if key in row}
+    if not said:
         return str(path)
-    kernels = yaml.safe_load(path.read_text()) | {"attention_library": row["attention_library"]}
-    changed = case.scratch / f"{row['framework']}-{row['attention_library']}.yaml"
+    kernels = yaml.safe_load(path.read_text()) | said
+    changed = case.scratch / f"{row['framework']}-{'-'.join(map(str, said.values()))}.yaml"
     changed.write_text(json.dumps(kernels))  # JSON is YAML
     return str(changed)
 

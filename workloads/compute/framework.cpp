@@ -68,7 +68,12 @@ const Words<KernelWhen>& when_words() {
                                        {"no_sequence", KernelWhen::no_sequence},
                                        {"fused_router", KernelWhen::fused_router},
                                        {"separate_router", KernelWhen::separate_router},
-                                       {"padded", KernelWhen::padded}};
+                                       {"padded", KernelWhen::padded},
+                                       {"dense", KernelWhen::dense},
+                                       {"experts", KernelWhen::experts},
+                                       {"no_experts", KernelWhen::no_experts},
+                                       {"transposed", KernelWhen::transposed},
+                                       {"untransposed", KernelWhen::untransposed}};
   return words;
 }
 
@@ -120,6 +125,7 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
 }
 
 constexpr std::int64_t max_bytes = 1000;
+constexpr std::int64_t max_streams = 128;  // streams that a device of NVIDIA runs side by side (CUDA C++ guide, 19.2)
 
 std::int64_t read_bytes_per_unit(const Spec& map) {
   std::int64_t bytes = 0;
@@ -145,7 +151,9 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
   if (const auto value = map.find("block_scales")) kernel.block_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
   if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
-  if (const auto value = map.find("when")) kernel.when = word_of(*value, when_words());
+  if (const auto value = map.find("when"))
+    for (const Spec& word : value->is_sequence() ? value->items() : std::vector<Spec>{*value})
+      kernel.when.push_back(word_of(word, when_words()));
   map.finish();
   return kernel;
 }
@@ -188,13 +196,12 @@ KernelCatalogue::Context read_context(const Spec& map) {
   return context;
 }
 
-SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements,
-                         KernelWhen when = KernelWhen::always) {
+SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements, std::vector<KernelWhen> when = {}) {
   SmallKernel kernel;
   kernel.name = name;
   kernel.unit = unit;
   kernel.elements = elements;
-  kernel.when = when;
+  kernel.when = std::move(when);
   return kernel;
 }
 
@@ -226,8 +233,8 @@ KernelCatalogue make_plain_kernels() {
   put(KernelPlace::attention_core,
       {plain_kernel("softmax", Unit::scores, 2), plain_kernel("dropout", Unit::scores, 2), byte_mask()},
       {plain_kernel("softmax", Unit::scores, 3), plain_kernel("dropout", Unit::scores, 2), byte_mask()});
-  const SmallKernel with = plain_kernel("embedding", Unit::hidden, 3, KernelWhen::learned_positions);
-  const SmallKernel without = plain_kernel("embedding", Unit::hidden, 2, KernelWhen::no_positions);
+  const SmallKernel with = plain_kernel("embedding", Unit::hidden, 3, {KernelWhen::learned_positions});
+  const SmallKernel without = plain_kernel("embedding", Unit::hidden, 2, {KernelWhen::no_positions});
   put(KernelPlace::embedding, {with, without}, {with, with, without, without});  // token row, position row, result
   put(KernelPlace::loss, {plain_kernel("loss", Unit::logits, 2)}, {plain_kernel("loss", Unit::logits, 2)});
   return result;
@@ -243,7 +250,7 @@ const KernelCatalogue& plain_kernels() {
 bool casts_in_blocks(const KernelCatalogue& kernels) {
   const auto has = [](const std::vector<SmallKernel>& list) {
     return std::any_of(list.begin(), list.end(),
-                       [](const SmallKernel& one) { return one.when == KernelWhen::fp8_block; });
+                       [](const SmallKernel& one) { return one.needs(KernelWhen::fp8_block); });
   };
   return std::any_of(kernels.places.begin(), kernels.places.end(),
                      [&](const auto& place) { return has(place[0]) || has(place[1]); });
@@ -265,6 +272,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   places.finish();
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  if (const auto value = spec.find("expert_streams")) result.expert_streams = value->integer(1, max_streams);
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
   if (const auto value = spec.find("router_gradients")) result.router_gradients = value->one_of({"tf32", "fp32"});

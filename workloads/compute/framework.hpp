@@ -2,6 +2,7 @@
 // The small kernels of a training framework, beside the GEMMs: a catalogue that is data, not code.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -69,7 +70,6 @@ using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
 
 /// Models that have a kernel.
 enum class KernelWhen : std::uint8_t {
-  always,
   gated,
   plain,
   learned_positions,
@@ -84,6 +84,18 @@ enum class KernelWhen : std::uint8_t {
   fused_router,     ///< experts are chosen in one kernel
   separate_router,  ///< or in one for each operation
   padded,           ///< GEMMs have fp8, and copies of tokens are copied to be padded
+  dense,            ///< the place is one of an MLP that all tokens go through, or of a block that has one
+  experts,          ///< of a mixture's experts, or of a block that has them
+  no_experts,       ///< of none
+  transposed,       ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
+  untransposed,     ///< they read factors either way
+};
+
+/// The MLP that a place of small kernels belongs to, or is before or behind; elsewhere nothing of this holds.
+struct MlpKind {
+  bool gated = false;
+  bool dense = false;    ///< of a mixture's block: it has shared experts
+  bool experts = false;  ///< a mixture
 };
 
 /// One small kernel.
@@ -96,12 +108,14 @@ struct SmallKernel {
   std::int64_t row_scales = 0, block_scales = 0;
   double flops = 0;  ///< per unit; for people: they take no time beside the bytes
   Traffic traffic = Traffic::elementwise;
-  KernelWhen when = KernelWhen::always;
+  std::vector<KernelWhen> when;  ///< all of them; none: every job has it
   struct More {
     KernelUnit unit;
     std::int64_t bytes;
   };
   std::vector<More> also;  ///< what the same kernel reads and writes of other units
+
+  bool needs(KernelWhen what) const { return std::find(when.begin(), when.end(), what) != when.end(); }
 };
 
 struct KernelCatalogue {
@@ -126,6 +140,8 @@ struct KernelCatalogue {
   /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
   /// forward pass goes together with that of the backward pass behind it.
   bool blocking_messages = false;
+  /// A GEMM for each expert of a rank, in so many streams of the device side by side; 0: one grouped GEMM.
+  std::int64_t expert_streams = 0;
   bool counts_optimizer() const { return !optimizer.empty(); }
   /// Copies around the gathering of a part's parameters that are shared out, and around the sum of its gradients, in
   /// each pass.

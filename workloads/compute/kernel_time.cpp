@@ -27,6 +27,15 @@ double all_rows(const Kernel& kernel) {
   return static_cast<double>(kernel.rows_inner ? kernel.k : kernel.m) * static_cast<double>(kernel.count);
 }
 
+/// Of kernel.bytes, those that are proportional to rows. Forward an expert's weights are read however few its rows, and
+/// all else is proportional to rows; for a gradient of weights the reads are proportional to rows, the writes are not.
+double bytes_by_rows(const Kernel& kernel) {
+  const auto n = static_cast<double>(kernel.n), element = static_cast<double>(element_bytes(kernel.precision));
+  if (kernel.rows_inner) return all_rows(kernel) * (static_cast<double>(kernel.m) + n) * element;
+  const double weights = groups_of(kernel) * static_cast<double>(kernel.k) * n * element;
+  return std::max(0.0, static_cast<double>(kernel.bytes) - weights);
+}
+
 }  // namespace
 
 double traffic_of(const Kernel& kernel) {
@@ -41,15 +50,9 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows) {
   WEFT_EXPECT(kernel.grouped && rows.size() == static_cast<std::size_t>(kernel.count), "rows of {} of {} experts",
               rows.size(), kernel.count);
   const double even_rows = all_rows(kernel), even_groups = groups_of(kernel);
-  const double bytes = static_cast<double>(kernel.bytes);
+  const double bytes = static_cast<double>(kernel.bytes), by_rows = bytes_by_rows(kernel);
   kernel.rows = std::move(rows);
   if (kernel.bytes == 0) return kernel;
-  // Forward an expert's weights are read however few its rows, and all else is proportional to rows; for a gradient of
-  // weights the reads are proportional to rows, the writes are not.
-  const auto n = static_cast<double>(kernel.n), element = static_cast<double>(element_bytes(kernel.precision));
-  const double by_rows = kernel.rows_inner
-                             ? even_rows * (static_cast<double>(kernel.m) + n) * element
-                             : std::max(0.0, bytes - even_groups * static_cast<double>(kernel.k) * n * element);
   kernel.bytes =
       std::llround((bytes - by_rows) * groups_of(kernel) / even_groups + by_rows * all_rows(kernel) / even_rows);
   return kernel;
@@ -134,10 +137,19 @@ double inner_length(const GemmRates& rates, const Kernel& kernel, double parts) 
 /// number of whole tiles (NVIDIA/TensorRT-LLM, commit 3aa6b11d, cpp/include/tensorrt_llm/deep_gemm/jit_utils.cuh,
 /// get_best_gemm_config).
 double seconds_of_padding(const GemmRates& rates, const Kernel& kernel, const GemmRates::TileChoice& tile) {
-  if (rates.padding_bandwidth == Bandwidth() || kernel.grouped) return 0;
-  const double rows = pieces(kernel.m, tile.m) * static_cast<double>(tile.m) - static_cast<double>(kernel.m);
-  const bool shared = kernel.m >= 1024 && kernel.count == 1 && kernel.n % (2 * tile.n) == 0;
-  const double loads = rows * pieces(kernel.n, tile.n) * static_cast<double>(kernel.count) / (shared ? 2 : 1);
+  const bool one_kernel = kernel.streams == 0;
+  if (rates.padding_bandwidth == Bandwidth() || (kernel.grouped && one_kernel)) return 0;
+  const auto filled = [&](std::int64_t rows) {
+    return rows == 0 ? 0 : pieces(rows, tile.m) * static_cast<double>(tile.m) - static_cast<double>(rows);
+  };
+  double rows = 0;
+  if (kernel.rows.empty() || kernel.rows_inner) {
+    rows = filled(kernel.m) * groups_of(kernel);
+  } else {
+    for (const std::int64_t expert : kernel.rows) rows += filled(expert);
+  }
+  const bool shared = kernel.m >= 1024 && (kernel.count == 1 || !one_kernel) && kernel.n % (2 * tile.n) == 0;
+  const double loads = rows * pieces(kernel.n, tile.n) / (shared ? 2 : 1);
   const double bytes = loads * static_cast<double>(kernel.k) * static_cast<double>(element_bytes(kernel.precision));
   return bytes * 8 / static_cast<double>(rates.padding_bandwidth.bps());
 }
@@ -178,9 +190,11 @@ GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) 
 }
 
 const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel) {
-  if (kernel.grouped && sustained.grouped && (kernel.precision == "bf16" || kernel.precision == "fp16"))
+  if (kernel.grouped && kernel.streams == 0 && sustained.grouped &&
+      (kernel.precision == "bf16" || kernel.precision == "fp16"))
     return *sustained.grouped;
-  if (kernel.grouped && sustained.grouped_blocks && kernel.precision == "fp8_block") return *sustained.grouped_blocks;
+  if (kernel.grouped && kernel.streams == 0 && sustained.grouped_blocks && kernel.precision == "fp8_block")
+    return *sustained.grouped_blocks;
   const auto other = sustained.other_gemms.find(kernel.precision);
   return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
 }
@@ -194,25 +208,24 @@ Kernel without_group_of_one(Kernel kernel) {
   return kernel;
 }
 
+/// How a library cuts a GEMM up.
+struct Cut {
+  GemmRates::TileChoice tile;
+  std::int64_t splits = 1;
+  double seconds = std::numeric_limits<double>::infinity();  ///< with all units
+};
+
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
-double sustained_gemm(const Device& device, const Kernel& given) {
-  const Kernel kernel = without_group_of_one(given);
-  if (all_rows(kernel) == 0) return 0;
-  const GemmRates& rates = rates_of(*device.sustained, kernel);
+Cut best_cut(const Device& device, const GemmRates& rates, const Kernel& kernel) {
   GemmRates known = rates;
   known.work = on_the_whole_device(rates.work);
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
-  double best = std::numeric_limits<double>::infinity();
-  GemmRates::TileChoice chosen;
-  std::int64_t chosen_splits = 1;
+  Cut best;
   const auto consider = [&](const GemmRates::TileChoice& tile) {
     for (std::int64_t splits = 1; splits <= rates.max_splits; splits *= 2) {
       if (splits > 1 && kernel.k / splits < min_inner) continue;
       const double seconds = seconds_in_tiles(device, known, kernel, tile, splits);
-      if (seconds >= best) continue;
-      best = seconds;
-      chosen = tile;
-      chosen_splits = splits;
+      if (seconds < best.seconds) best = {tile, splits, seconds};
     }
   };
   if (rates.columns) consider(chosen_tile(known, kernel));
@@ -220,8 +233,55 @@ double sustained_gemm(const Device& device, const Kernel& given) {
     consider(tile);
     if (tile.m != tile.n) consider({tile.n, tile.m, tile.peak_fraction});
   }
-  if (rates.work.blocks > 0) best = seconds_in_tiles(device, rates, kernel, chosen, chosen_splits);
-  return slowed(device, rates.work, best);
+  return best;
+}
+
+double single_gemm(const Device& device, const Kernel& kernel) {
+  if (all_rows(kernel) == 0) return 0;
+  const GemmRates& rates = rates_of(*device.sustained, kernel);
+  const Cut cut = best_cut(device, rates, kernel);
+  const bool waits = rates.work.blocks > 0;
+  return slowed(device, rates.work,
+                waits ? seconds_in_tiles(device, rates, kernel, cut.tile, cut.splits) : cut.seconds);
+}
+
+/// The GEMM of one expert with so many rows, of which all others are left out.
+Kernel of_one_expert(const Kernel& kernel, std::int64_t rows) {
+  Kernel one = kernel;
+  one.rows.clear();
+  one.count = 1;
+  one.grouped = false;
+  (one.rows_inner ? one.k : one.m) = rows;
+  if (kernel.bytes == 0) return one;
+  const double by_rows = bytes_by_rows(kernel);
+  one.bytes = std::llround((static_cast<double>(kernel.bytes) - by_rows) / groups_of(kernel) +
+                           by_rows * static_cast<double>(rows) / all_rows(kernel));
+  return one;
+}
+
+/// A GEMM for each expert, as many at a time as there are streams. A library that sees one GEMM cuts it as a single
+/// one; when the last tiles of one do not fill the device, others' tiles do.
+double gemms_in_streams(const Device& device, const Kernel& kernel) {
+  const double launch = device.sustained->launch.seconds();
+  double one_by_one = 0;
+  if (kernel.rows.empty()) {
+    const Kernel one = of_one_expert(kernel, kernel.rows_inner ? kernel.k : kernel.m);
+    one_by_one = (single_gemm(device, one) + launch) * static_cast<double>(kernel.count);
+  } else {
+    for (const std::int64_t rows : kernel.rows)
+      if (rows > 0) one_by_one += single_gemm(device, of_one_expert(kernel, rows)) + launch;
+  }
+  const GemmRates& rates = rates_of(*device.sustained, kernel);
+  const auto mean = static_cast<std::int64_t>(std::llround(std::max(1.0, all_rows(kernel) / groups_of(kernel))));
+  const Cut cut = best_cut(device, rates, of_one_expert(kernel, mean));
+  const double shared = slowed(device, rates.work, seconds_in_tiles(device, rates, kernel, cut.tile, cut.splits));
+  return std::max(shared, one_by_one / static_cast<double>(kernel.streams) - launch);
+}
+
+double sustained_gemm(const Device& device, const Kernel& given) {
+  const Kernel kernel = without_group_of_one(given);
+  if (all_rows(kernel) == 0) return 0;
+  return kernel.grouped && kernel.streams > 0 ? gemms_in_streams(device, kernel) : single_gemm(device, kernel);
 }
 
 /// The rates of the library that the kernel names, or the first one's.

@@ -34,7 +34,8 @@ struct Kernel {
   bool backward = false;
   std::string library{};  ///< of the device's; "": its first one
   // gemm
-  bool grouped = false;  ///< of experts, each with rows of its own, all in one kernel
+  bool grouped = false;      ///< of experts, each with rows of its own, all in one kernel
+  std::int64_t streams = 0;  ///< grouped, but a kernel for each expert, in so many streams side by side; 0: one kernel
   /// grouped: rows of each of the `count` experts, 0 or more, of which m is the mean; empty: m for each. Experts
   /// without rows take no time, and their weights are not read.
   std::vector<std::int64_t> rows{};
@@ -67,12 +68,14 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 /// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
 /// Grouped ones of bf16 and fp16 have device.sustained->grouped, those of fp8_block ->grouped_blocks, if the device has
-/// it. With `rows` the tiles of each expert are counted, all go in waves together, and each expert with rows has its
-/// weights read once. A persistent GEMM beside collectives (SharedWork::blocks) has the tiles that it has alone, and
-/// its arithmetic takes twice as long if it has more tiles than units are left. Attention with
-/// device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it in whole
-/// blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that lasts, or
-/// with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.
+/// it; in `streams` each expert has the tile and parts of a single GEMM of the mean rows, all go in waves together, and
+/// it takes no less than the sum of single GEMMs over the number of streams. With `rows` the tiles of each expert are
+/// counted, all go in waves together, and each expert with rows has its weights read once. A persistent GEMM beside
+/// collectives (SharedWork::blocks) has the tiles that it has alone, and its arithmetic takes twice as long if it has
+/// more tiles than units are left. Attention with device.sustained->attention: tiles of `rows` queries, each with the
+/// keys that a causal mask leaves it in whole blocks; units share the tiles out, but one tile takes its time.
+/// Arithmetic of both goes by the clock that lasts, or with device.one_by_one slows down in long kernels.
+/// docs/reference/compute_times.md has the formulas.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -10,6 +10,11 @@
 namespace weft {
 namespace {
 
+MlpKind mlp_of(const BlockShape& block) {
+  const MlpShape& mlp = block.mlp;
+  return {.gated = mlp.gated, .dense = !mlp.mixture() || mlp.shared_inner > 0, .experts = mlp.mixture()};
+}
+
 class BlockBuilder : private PassBuilder {
  public:
   explicit BlockBuilder(const PassSetup& setup) : PassBuilder(setup), attention_(setup), mlp_(setup), mixture_(setup) {}
@@ -34,7 +39,7 @@ class BlockBuilder : private PassBuilder {
     attention_.forward(block.attention, to);
     if (block.cross_attention) attention_.forward(block.attention, to);
     Work norm(setup_);
-    norm.small(KernelPlace::mlp_norm, false, common_units());
+    norm.small(KernelPlace::mlp_norm, false, common_units(), mlp_of(block));
     to.push_back(norm.segment("MLP norm"));
     if (block.mlp.mixture())
       mixture_.forward(block.mlp, to);
@@ -42,7 +47,7 @@ class BlockBuilder : private PassBuilder {
       mlp_.forward(mlp_.shape(block.mlp.inner, block.mlp.gated), "MLP", to, needed_only);
     if (needed_only && !block.mlp.mixture()) return;
     Work residual(setup_);
-    residual.small(KernelPlace::mlp_residual, false, common_units());
+    residual.small(KernelPlace::mlp_residual, false, common_units(), mlp_of(block));
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
   }
@@ -56,14 +61,15 @@ class BlockBuilder : private PassBuilder {
     attention_.operators_again(block.attention, to);
     Work middle(setup_);
     middle.small(KernelPlace::attention_residual, false, attention_.units_of(block.attention));
-    middle.small(KernelPlace::mlp_norm, false, common_units());
+    middle.small(KernelPlace::mlp_norm, false, common_units(), mlp_of(block));
     to.push_back(middle.segment("MLP norm again"));
     mlp_.operators_again(mlp_.shape(block.mlp.inner, block.mlp.gated), to);
   }
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const RecomputedModules& again = setup_.description->recompute_modules;
-    if (inputs_too) add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to);
+    if (inputs_too)
+      add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to, mlp_of(block));
     if (block.mlp.mixture()) {
       if (inputs_too && again.mixture) mixture_.forward(block.mlp, to);
       mixture_.backward(block.mlp, to, inputs_too, weights_too);
@@ -74,7 +80,7 @@ class BlockBuilder : private PassBuilder {
     }
     if (inputs_too) {
       Work norm(setup_);
-      norm.small(KernelPlace::mlp_norm, true, common_units());
+      norm.small(KernelPlace::mlp_norm, true, common_units(), mlp_of(block));
       to.push_back(norm.segment("MLP norm gradient"));
       to.back().join = true;
     }

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace weft {
+namespace {
+
+MlpKind of_experts(const FeedForward& experts) { return {.gated = experts.gated, .dense = false, .experts = true}; }
+
+}  // namespace
 
 Segment MixturePasses::dispatch(const MlpShape& mlp, std::string_view what, const std::string& precision,
                                 bool combine) const {
@@ -112,11 +117,11 @@ void MixturePasses::experts_forward(const MlpShape& mlp, std::vector<Segment>& t
   }
   const FeedForward inner = expert(mlp);
   Work work(setup_);
-  work.small(KernelPlace::experts_input, false, units_of_copies(mlp, inner), inner.gated);
+  work.small(KernelPlace::experts_input, false, units_of_copies(mlp, inner), of_experts(inner));
   inner.up.forward(work);
-  work.small(KernelPlace::mlp_activation, false, units_of(inner), inner.gated);
+  work.small(KernelPlace::mlp_activation, false, units_of(inner), of_experts(inner));
   inner.down.forward(work);
-  work.small(KernelPlace::experts_output, false, units_of_copies(mlp, inner), inner.gated);
+  work.small(KernelPlace::experts_output, false, units_of_copies(mlp, inner), of_experts(inner));
   to.push_back(work.segment("experts"));
   to.back().by_load = to.back().join = true;
   if (plan_.expert_tensor > 1) to.push_back(expert_collective(mlp, "expert sum", CollectiveKind::reduce_scatter));
@@ -149,11 +154,11 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
     Work work(setup_);
-    work.small(KernelPlace::experts_output, true, units_of_copies(mlp, inner), inner.gated);
+    work.small(KernelPlace::experts_output, true, units_of_copies(mlp, inner), of_experts(inner));
     inner.down.input_gradient(work);
-    work.small(KernelPlace::mlp_activation, true, units_of(inner), inner.gated);
+    work.small(KernelPlace::mlp_activation, true, units_of(inner), of_experts(inner));
     inner.up.input_gradient(work);
-    work.small(KernelPlace::experts_input, true, units_of_copies(mlp, inner), inner.gated);
+    work.small(KernelPlace::experts_input, true, units_of_copies(mlp, inner), of_experts(inner));
     to.push_back(work.segment("experts input gradient"));
     to.back().by_load = true;
     if (plan_.expert_tensor > 1)

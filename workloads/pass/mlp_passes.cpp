@@ -23,7 +23,7 @@ void MlpPasses::forward(const FeedForward& mlp, std::string_view what, std::vect
   gather(to, "MLP gather");
   Work work(setup_);
   mlp.up.forward(work);
-  work.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
+  work.small(KernelPlace::mlp_activation, false, units_of(mlp), {.gated = mlp.gated, .dense = true});
   if (!needed_only) mlp.down.forward(work);
   to.push_back(work.segment(what));
   if (!needed_only) sum(to, "MLP sum");
@@ -34,7 +34,7 @@ void MlpPasses::backward(const FeedForward& mlp, std::vector<Segment>& to, bool 
     gather(to, "MLP gradient gather");
     Work down(setup_);
     mlp.down.input_gradient(down);
-    down.small(KernelPlace::mlp_activation, true, units_of(mlp), mlp.gated);
+    down.small(KernelPlace::mlp_activation, true, units_of(mlp), {.gated = mlp.gated, .dense = true});
     to.push_back(down.segment("MLP inner gradient"));
     gather_again(to, "MLP gather again", weights_too);
     Work up(setup_);
@@ -55,7 +55,7 @@ void MlpPasses::operators_again(const FeedForward& mlp, std::vector<Segment>& to
   gather(to, "MLP gather");
   Work work(setup_);
   work.gemm(tokens_, mlp.down.inner, h_);
-  work.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
+  work.small(KernelPlace::mlp_activation, false, units_of(mlp), {.gated = mlp.gated, .dense = true});
   to.push_back(work.segment("MLP operators again"));
 }
 

@@ -32,8 +32,8 @@ void add_shared_copies(const PassSetup& setup, const std::vector<Tensor>& tensor
   const auto copies = [&](const std::vector<SmallKernel>& list, std::string_view what) {
     Work work(setup);
     for (const SmallKernel& one : list) {
-      const bool has = quantised ? has_kernel(*setup.description, one.when)
-                                 : one.when != KernelWhen::fp8 && one.when != KernelWhen::fp8_block;
+      const bool has =
+          quantised ? has_kernel(setup, one) : !one.needs(KernelWhen::fp8) && !one.needs(KernelWhen::fp8_block);
       if (has) work.small(one.name, one, one.unit == KernelUnit::kept ? share_of(held, ranks) : held);
     }
     return work.segment(what);

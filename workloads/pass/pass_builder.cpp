@@ -26,9 +26,9 @@ std::int64_t PassBuilder::norm_tokens() const { return plan_.sequence ? share_of
 Work PassBuilder::unquantised() const { return {setup_, activation_precision(*setup_.description)}; }
 
 void PassBuilder::add_small(KernelPlace place, bool backward, const KernelUnits& units, std::string_view what,
-                            std::vector<Segment>& to) const {
+                            std::vector<Segment>& to, MlpKind mlp) const {
   Work work(setup_);
-  work.small(place, backward, units);
+  work.small(place, backward, units, mlp);
   Segment segment = work.segment(what);
   if (!segment.kernels.empty()) to.push_back(segment);
 }

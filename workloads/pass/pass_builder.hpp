@@ -22,7 +22,7 @@ class PassBuilder {
   static std::int64_t& unit(KernelUnits& units, KernelUnit which) { return units[static_cast<std::size_t>(which)]; }
   /// Kernels of a place by themselves, if there are any.
   void add_small(KernelPlace place, bool backward, const KernelUnits& units, std::string_view what,
-                 std::vector<Segment>& to) const;
+                 std::vector<Segment>& to, MlpKind mlp = {}) const;
   /// GEMMs that do not have fp8: the core of attention, routers and the head.
   Work unquantised() const;
 

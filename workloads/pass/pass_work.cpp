@@ -27,6 +27,7 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   kernel.k = k;
   kernel.count = count;
   kernel.grouped = grouped;
+  if (grouped) kernel.streams = setup_.kernels().expert_streams;
   kernel.rows_inner = rows_inner;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
@@ -59,14 +60,25 @@ void Work::attention(Kernel kernel) {
   add(kernel, "fused attention", kernel.flops);
 }
 
-bool has_kernel(const TrainingDescription& description, KernelWhen when, bool gated) {
+namespace {
+
+bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
+  const TrainingDescription& description = *setup.description;
   switch (when) {
-    case KernelWhen::always:
-      break;
     case KernelWhen::gated:
-      return gated;
+      return mlp.gated;
     case KernelWhen::plain:
-      return !gated;
+      return !mlp.gated;
+    case KernelWhen::dense:
+      return mlp.dense;
+    case KernelWhen::experts:
+      return mlp.experts;
+    case KernelWhen::no_experts:
+      return !mlp.experts;
+    case KernelWhen::transposed:
+      return setup.times->device().fp8_transposes;
+    case KernelWhen::untransposed:
+      return !setup.times->device().fp8_transposes;
     case KernelWhen::learned_positions:
       return description.model.learned_positions;
     case KernelWhen::no_positions:
@@ -100,9 +112,15 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
   return true;
 }
 
-void Work::small(KernelPlace place, bool backward, const KernelUnits& units, bool gated) {
+}  // namespace
+
+bool has_kernel(const PassSetup& setup, const SmallKernel& kernel, MlpKind mlp) {
+  return std::all_of(kernel.when.begin(), kernel.when.end(), [&](KernelWhen when) { return holds(setup, when, mlp); });
+}
+
+void Work::small(KernelPlace place, bool backward, const KernelUnits& units, MlpKind mlp) {
   for (const SmallKernel& one : setup_.kernels().at(place, backward)) {
-    if (!has_kernel(*setup_.description, one.when, gated)) continue;
+    if (!has_kernel(setup_, one, mlp)) continue;
     const auto count = [&](KernelUnit unit) { return units[static_cast<std::size_t>(unit)]; };
     Kernel kernel = kernel_of(one, count(one.unit), activations_);
     for (const SmallKernel::More& more : one.also)

@@ -32,7 +32,7 @@ class Work {
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
-  void small(KernelPlace place, bool backward, const KernelUnits& units, bool gated = false);
+  void small(KernelPlace place, bool backward, const KernelUnits& units, MlpKind mlp = {});
   /// A kernel that reads and writes `elements` in all and computes next to nothing.
   void memory(std::int64_t elements);
   void memory_bytes(Bytes bytes);
@@ -52,8 +52,8 @@ class Work {
   std::vector<KernelUse> kernels_;
 };
 
-/// Whether a job has a kernel; `gated`: its place is an MLP with gates.
-bool has_kernel(const TrainingDescription& description, KernelWhen when, bool gated = false);
+/// Whether a job has a kernel at a place of such an MLP.
+bool has_kernel(const PassSetup& setup, const SmallKernel& kernel, MlpKind mlp = {});
 
 /// A small kernel over so many units.
 Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision);

@@ -285,6 +285,7 @@ Device read_device(const Spec& spec) {
   read_fractions(spec, device);
   device.memory_bandwidth = spec.at("memory_bandwidth").bandwidth();
   device.memory = spec.at("memory").bytes();
+  if (const auto value = spec.find("fp8_transposes")) device.fp8_transposes = value->boolean();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
   // For readers, shown by `weft device NAME`: where the numbers hold, and the assumptions.

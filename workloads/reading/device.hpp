@@ -114,6 +114,8 @@ struct Device {
   double efficiency = 1;  ///< fraction of the peak for roofline_time(), (0, 1]; gemm_fraction if the file lacks it
   Bandwidth memory_bandwidth;
   Bytes memory;
+  /// GEMMs of fp8 read both factors along k, so that those for gradients need transposed copies.
+  bool fp8_transposes = true;
   Bandwidth host_link;              ///< to the memory of the host, each way; 0: not known
   Bandwidth host_memory_bandwidth;  ///< a device's share of it, for an optimizer that runs on the host; 0: not known
 

@@ -95,7 +95,7 @@ PlannedOperation StagePlanner::whole_pass(std::string_view what, const std::vect
   operation.phase = Phase::optimizer;
   operation.what = what;
   for (const SmallKernel& one : kernels) {
-    if (!has_kernel(description_, one.when)) continue;
+    if (!has_kernel(setup_.pass, one)) continue;
     const std::int64_t units = one.unit == KernelUnit::kept ? kept_elements() : result_.parameters.sum();
     const Kernel kernel = kernel_of(one, units, activation_precision(description_));
     operation.duration += setup_.pass.times->of(kernel);

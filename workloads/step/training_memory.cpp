@@ -185,10 +185,12 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
 /// Parameters of blocks as GEMMs of fp8 read them: quantised once a step, and kept along both dimensions, because
 /// these GEMMs want both factors along the inner one (NVIDIA, Transformer Engine,
 /// transformer_engine/pytorch/module/base.py, get_weight_workspace; its documentation, "Handling transposes").
-/// Parameters that have fp8 are one of the two.
-std::int64_t fp8_copies(const TrainingDescription& d, std::int64_t parameters) {
+/// Parameters that have fp8 are one of the two. Where these GEMMs read factors either way, there is only one.
+std::int64_t fp8_copies(const PassSetup& setup, std::int64_t parameters) {
+  const TrainingDescription& d = *setup.description;
   if (!is_fp8(d.precision)) return 0;
-  const std::int64_t copies = d.parameter_precision == "fp8" ? 1 : 2;
+  const bool transposed = setup.times->device().fp8_transposes || d.precision == "fp8_block";
+  const std::int64_t copies = (transposed ? 2 : 1) - (d.parameter_precision == "fp8" ? 1 : 0);
   const std::int64_t scales = d.precision == "fp8_block" ? 4 * (parameters / (128 * 128)) : 0;
   return copies * (parameters + scales);
 }
@@ -281,7 +283,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   for (const BlockShape& block : d.model.shapes) gathered = std::max(gathered, gathered_bytes(setup, block.attention));
   memory.buffers += std::llround(gathered);
   if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
-  memory.buffers += fp8_copies(d, plan.sharding == Sharding::parameters ? largest_part : in_blocks);
+  memory.buffers += fp8_copies(setup, plan.sharding == Sharding::parameters ? largest_part : in_blocks);
   if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);
   if (d.offload_parameters) memory.host += std::exchange(memory.parameters, 0);
   return memory;

@@ -24,8 +24,7 @@ class KernelTable {
   void add_step(std::string_view place, const std::vector<SmallKernel>& kernels, std::int64_t held, std::int64_t kept) {
     Work work(setup_);
     for (const SmallKernel& one : kernels)
-      if (has_kernel(*setup_.description, one.when))
-        work.small(one.name, one, one.unit == KernelUnit::kept ? kept : held);
+      if (has_kernel(setup_, one)) work.small(one.name, one, one.unit == KernelUnit::kept ? kept : held);
     add_pass("step", "optimizer", {work.segment(place)});
   }
 

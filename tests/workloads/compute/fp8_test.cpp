@@ -87,6 +87,13 @@ TEST(Fp8, GemmsHaveCopiesOfTheirParameters) {
   EXPECT_EQ(fp8.memory().ends, bf16.memory().ends);
   fp8.description.parameter_precision = "fp8";
   EXPECT_EQ(fp8.memory().buffers, in_blocks);
+  // GEMMs that read factors either way need no transposed copy.
+  Device either_way = fp8.times.device();
+  either_way.fp8_transposes = false;
+  fp8.times = OperatorTimes(either_way);
+  EXPECT_EQ(fp8.memory().buffers, 0);
+  fp8.description.parameter_precision = "bf16";
+  EXPECT_EQ(fp8.memory().buffers, in_blocks);
 }
 
 // Inputs of GEMMs have a scale of 4 B for each 128; copies of parameters one for each 128 x 128.

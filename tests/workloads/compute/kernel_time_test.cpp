@@ -309,6 +309,48 @@ TEST(KernelTime, AGroupOfOneExpertIsASingleGemm) {
   }
 }
 
+/// A wave of ten tiles of 100 x 100 and 10,000 along k takes 10 * 2 * 100 * 100 * 10,000 FLOP at 50 TFLOP/s, 40 us, and
+/// half of that in a grouped GEMM. Six experts with 130 rows each and 200 columns have four tiles each, 24 of all of
+/// them.
+TEST(KernelTime, InStreamsExpertsAreSingleGemmsThatFillEachOthersWaves) {
+  Device toy = device(
+      "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1000 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
+      "sustained:\n  launch: 2 us\n"
+      "  gemms: {units: 10, tiles: [[100, 100, 0.5]]}\n  grouped_gemms: {units: 10, tiles: [[100, 100, 1]]}\n");
+  toy.in_a_step = true;
+  Kernel kernel = gemm(130, 200, 10'000, 6);
+  kernel.grouped = true;
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(3 * 20 + 2));
+  kernel.streams = 1;  // one after the other
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(6 * (40 + 2)));
+  kernel.streams = 2;  // the second one's tiles fill the first one's wave, but a stream has three of the six GEMMs
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(3 * (40 + 2)));
+  kernel.streams = 4;  // three full waves
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(3 * 40 + 2));
+  // With 4 and 26 tiles: 1 and 3 waves one after the other, 3 together. An expert without rows has no GEMM.
+  kernel = gemm(477, 200, 10'000, 3);
+  kernel.grouped = true;
+  kernel.streams = 1;
+  EXPECT_EQ(kernel_time(toy, with_rows(kernel, {130, 0, 1300})), Time::from_us(40 + 2 + 120 + 2));
+  kernel.streams = 4;
+  EXPECT_EQ(kernel_time(toy, with_rows(kernel, {130, 0, 1300})), Time::from_us(120 + 2));
+}
+
+/// Bytes that are given are those of all experts: 4 * (1,000 + 200) * 100 * 2 B of inputs and results and 4 * 200,000 *
+/// 2 B of weights. One by one each expert reads its weights, and the rest is shared out by rows.
+TEST(KernelTime, InStreamsGivenBytesAreSharedOutAmongExperts) {
+  Device toy = device(
+      "name: toy\npeak: {bf16: 1000000 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
+      "sustained:\n  gemms: {units: 10, tiles: [[100, 100, 1]]}\n");
+  toy.in_a_step = true;
+  Kernel kernel = gemm(100, 200, 1000, 4);
+  kernel.grouped = true;
+  kernel.streams = 1;
+  kernel.bytes = 4 * (1200 * 100 + 200'000) * 2;
+  EXPECT_NEAR(microseconds(toy, kernel), 4 * (240'000 + 400'000) / 1e6, 1e-6);
+  EXPECT_NEAR(microseconds(toy, with_rows(kernel, {300, 100, 0, 0})), (2 * 400'000 + 4 * 240'000) / 1e6, 1e-6);
+}
+
 /// The same device with rates of grouped GEMMs in fp8_block.
 TEST(KernelTime, GroupedGemmsOfBlocksHaveTheirOwnRates) {
   std::string text = fitted;
