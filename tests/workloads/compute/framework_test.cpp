@@ -410,9 +410,11 @@ TEST(KernelCatalogue, ChoosingExpertsByHand) {
             dense_back + 12 * copies + 6 * inner + 22 * Llama::n + (13 + 4 + 12 + 12 + 4) * choices + 12 * chosen);
 }
 
-// Megatron-Core calls a library for each of 8 experts, in four streams; others group them in one kernel.
+// Megatron-Core calls a library for each of 8 experts, in four streams, and Hugging Face's Mixtral one after the other;
+// others group them in one kernel.
 TEST(KernelCatalogue, ExpertsHaveTheStreamsOfTheFramework) {
-  for (const auto& [name, streams] : {std::pair{"megatron_core", 4}, std::pair{"pytorch_compiled", 0}}) {
+  for (const auto& [name, streams] :
+       {std::pair{"megatron_core", 4}, std::pair{"deepspeed", 1}, std::pair{"pytorch_compiled", 0}}) {
     int gemms = 0;
     for (const PartPasses& passes : {BlockOfGpt(name, 1, "mixtral-8x7b").passes()})
       for (const auto* pass : {&passes.forward, &passes.backward})
