@@ -51,18 +51,16 @@ def attribution(run):
                 for part in data["parts"])
     words = ("Parts add up to the whole time." if exact else
              "This file has no columns part_*: compute, exposed communication and idle time stand for them.")
-    return section("Where the time went", "attribution", note(f"{words} A bar with ▸ opens into its rows when it is clicked."),
-                   chart("attribution"))
+    return section("Where the time went", "attribution", note(f"{words} Bars with ▸ open."), chart("attribution"))
 
 
 def timeline(run):
     data = run["timeline"]
     if data is None:
         return ""
-    words = ("Keys: ← and → move, + and − zoom, Home shows all, n and p go from bar to bar, PageUp and PageDown from track to "
-             "track. The mouse wheel zooms after a click on the chart.")
+    words = "Keys: ← → move, + − zoom, Home all, n p bars, PageUp PageDown lanes. The wheel zooms once it was clicked."
     if data["source"] == "collectives":
-        words = "The file has collectives only; with <code>output.operations: true</code> there are ranks and streams. " + words
+        words = "Collectives only: with <code>output.operations: true</code> ranks and streams are shown. " + words
     elif data["shown"] < data["ranks"]:
         words = (f"{data['shown']} of {data['ranks']} ranks one by one, evenly spaced and the last to finish "
                  f"({data['count']:,} of {data['total']:,} operations); the strips on top are of all. ") + words
@@ -82,7 +80,7 @@ def delays(run):
         return section("Links by delay caused", "delays",
                        note("No link has delayed a message, or the file does not say."))
     of_waits = data["source"] == "link_waits"
-    words = ("How long messages waited at links (/link_waits)." if of_waits else
+    words = ("Waits of packets at links, from /link_waits." if of_waits else
              "From the links that messages name as those where their last packet waited longest, at most what each "
              "message was late against an idle network.")
     rows = [delay_row(row, data["rows"][0]["delay"]) for row in data["rows"]]
@@ -110,8 +108,7 @@ def heat(run):
 def curves(run):
     parts = []
     if run["queues"]:
-        words = (f"Queues: the largest value in each {time_text(run['queues']['interval'])}; utilisation: the mean. Arrow keys move, "
-                 "+ and − zoom.")
+        words = f"The largest, or the mean, of each {time_text(run['queues']['interval'])}. Arrow keys move, + − zoom."
         parts.append(section("Queues and utilisation", "queues", note(words), chart("queues")))
     if run["rates"]:
         parts.append(section("Rates of queue pairs", "rates", chart("rates")))
@@ -132,7 +129,7 @@ def slowdown(run):
     if data is None:
         return section("Slowdown of messages", "slowdown",
                        note("The file has no messages (<code>output.messages</code>)."))
-    words = "The duration of a message, divided by its duration on an idle network. Percentiles are at most 0.14 % too high."
+    words = "Duration over that on an idle network. Percentiles are at most 0.14 % too high."
     if data["seen"] < data["rows"]:
         words += (f" Estimated from {data['seen']:,} of {data['rows']:,} messages in evenly spaced slices; --exact "
                   "reads all.")
@@ -151,8 +148,7 @@ def collectives(run):
         return ""
     rows = [collective_row(group, len(run["jobs"]) > 1) for group in data["groups"]]
     heads = ["size", "collective", "algorithm", "ranks", "calls", "time: min", "mean", "max", "algbw", "busbw"]
-    words = ("As nccl-tests prints them: bandwidths are means of calls, in 10⁹ B/s. A collective opens into its calls when it is "
-             "clicked.")
+    words = "As nccl-tests prints them: bandwidths are means of calls, in 10⁹ B/s. A collective opens into its calls."
     if data["calls"] < data["total"]:
         words += f" The first {data['calls']:,} of {data['total']:,} calls open."
     return section("Collectives", "collectives", note(words),
