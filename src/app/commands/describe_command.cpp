@@ -116,7 +116,7 @@ void print_volume(const Experiment& experiment) {
                                     static_cast<double>(volume.packet_hops) / 1e7));
   else
     line("time to simulate",
-         fmt::format("about {:.0f} s at 2 M messages/s", static_cast<double>(volume.messages) / 2e6));
+         fmt::format("about {:.0f} s at 1 M messages/s", static_cast<double>(volume.messages) / 1e6));
   line("compute of the busiest", fmt::format("{:.3f} ms", volume.busiest_compute.seconds() * 1e3));
   print_memory(experiment, volume);
   line("results", experiment.output.file);
