@@ -10,19 +10,19 @@ from report_page.values import bytes_text, packed
 PREFIX = "part_"
 MAX_ROWS = 16_384
 # Categories of parts: the first pattern that the name of a part contains.
-CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost", "retransmission"),
+CATEGORIES = (("compute", "compute"), ("slowed", "slowed"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost", "retransmission"),
               ("reorder", "reordering"),
               ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
               ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),
               ("credit|buffer", "credits"),
               ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
               ("idle|bubble", "idle"), ("wait", "peers"))
-# Times that a network which others also use adds to messages.
-CONGESTION = ("queueing", "pause", "retransmission", "reordering", "pacing")
+# Times that others on the network, or faults of links, add to messages.
+CONGESTION = ("queueing", "pause", "retransmission", "reordering", "pacing", "slowed")
 # In the order of bars: work, the network, its consequences, others, nothing.
 TITLES = {
     "compute": "compute", "exposed": "exposed communication", "local": "launch and local handling",
-    "transfer": "transfer as on an idle network", "queueing": "queueing", "pause": "pause",
+    "transfer": "transfer as on an idle network", "slowed": "transfer over links slower than they should be", "queueing": "queueing", "pause": "pause",
     "retransmission": "retransmission", "reordering": "waiting for packets that others overtook",
     "pacing": "pacing by congestion control",
     "sending": "sending messages of its own", "window": "waiting for acknowledgements",

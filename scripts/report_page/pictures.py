@@ -16,11 +16,12 @@ from report_page.sweep import pareto  # noqa: E402
 from report_page.values import CODES, TIMES  # noqa: E402
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#6b7480", "#4b3fa0", "#b04a6a",
-           "#b9c1cb", "#9acd6b", "#1b9aaa", "#7f3b08")
+           "#b9c1cb", "#9acd6b", "#1b9aaa", "#7f3b08", "#e8d80c")
 CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "retransmission": 6, "pacing": 4,
                     "credits": 8, "own": 9, "peers": 2, "local": 7, "window": 11, "sending": 12, "exposed": 1, "idle": 10,
-                    "other": 10, "reordering": 13}
+                    "other": 10, "reordering": 13, "slowed": 14}
 TYPES = {code: np.dtype(name) for name, code in CODES.items()}
+HATCHES = ("", "////", "....")
 MAX_LANES, MAX_BARS, MAX_LINKS = 96, 64, 20_000
 
 
@@ -130,6 +131,17 @@ def draw_slowdown(run):
     return figure
 
 
+def fills_of(parts):
+    """By what a part means: (colour, hatch). A further part of the same meaning is striped, as on the page
+    (browser/attribution.js); a lighter colour would look like another meaning's."""
+    seen, fills = {}, []
+    for part in parts:
+        colour = CATEGORY_COLOURS[category(part["name"])]
+        again = seen[colour] = seen.get(colour, -1) + 1
+        fills.append((PALETTE[colour], HATCHES[again % len(HATCHES)]))
+    return fills
+
+
 def draw_attribution(run):
     """Ranks, or jobs if the file has no ranks."""
     data = next((data for kind in ("ranks", "jobs") for data in run["attribution"] if data["kind"] == kind), None)
@@ -141,9 +153,11 @@ def draw_attribution(run):
     scale, unit = time_axis(means.sum(axis=1).max())
     figure, axes = plt.subplots(figsize=(9, 0.15 * len(groups) + 1.6), layout="constrained")
     left = np.zeros(len(groups))
-    for part, column in zip(data["parts"], means.T):
-        axes.barh(range(len(groups)), column / scale, left=left / scale, label=part["name"].replace("_", " "),
-                  color=PALETTE[CATEGORY_COLOURS[category(part["name"])]])
+    there = [i for i in range(len(data["parts"])) if means[:, i].any()]
+    parts = [data["parts"][i] for i in there]
+    for part, column, (colour, hatch) in zip(parts, means.T[there], fills_of(parts)):
+        axes.barh(range(len(groups)), column / scale, left=left / scale, label=part["name"].replace("_", " "), color=colour,
+                  hatch=hatch, edgecolor="white", linewidth=0)
         left += column
     names = [data["labels"][group[0]] for group in groups]
     axes.set_yticks(range(len(groups)), names, fontsize=6)

@@ -27,6 +27,7 @@ ADVICE = {
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "reordering": "paths of more equal length and load, by another load balancing (`network.load_balancing`) or more links, may "
                   "help",
+    "slowed": "until then another placement of ranks, or paths around it, may help",
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
 
@@ -87,7 +88,10 @@ class Verdict:
     def worst_congestion(self):
         """The largest kind of congestion; if a job's parts are waits that congestion caused, the kind from messages."""
         shares = self.shares if any(self.shares.values()) else self.of_messages()
-        return max(shares, key=lambda name: shares[name])
+        worst = max(shares, key=lambda name: shares[name])
+        # Messages that share a slow link queue there behind each other.
+        queued_at = self.facts.delays.order[:1] if worst == "queueing" else []
+        return "slowed" if queued_at and queued_at[0] == self.slowed() else worst
 
     def what_bounds(self):
         if not self.parts.total:
@@ -187,10 +191,12 @@ class Verdict:
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""
         share = self.parts.share
-        delays = sorted((name for name in (*CONGESTION, *self.follows()) if share(name) >= SHOWN), key=lambda name: -share(name))
+        delays = sorted((name for name in (*CONGESTION, *self.follows()) if share(name) >= SHOWN),
+                        key=lambda name: (name != self.kind, -share(name)))
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
-        return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(share(*delays))} of it are delays "
+        cause = "A link that is slower than it should be" if self.kind == "slowed" else f"Congestion, mostly {TITLES[self.kind]},"
+        return (f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays "
                 f"({listed}){compute}.")
 
     @staticmethod
@@ -208,13 +214,16 @@ class Verdict:
         group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
         lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
                 f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
-        return (f"Congestion was found: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
+        found = "A slow link was found" if self.row_of(link) == self.slow_link() else "Congestion was found"
+        return (f"{found}: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
                 f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
                 f"{lost}.")
 
     def cause(self, link):
         """What the link did."""
         row = self.row_of(link)
+        if row == self.slow_link():
+            return f" sent {self.slower(row)}; "
         if row == self.root_of_stops():
             return f" had links stopped for {time_text(self.facts.stops[row])} in all; "
         if row == self.lossy():
@@ -248,6 +257,15 @@ class Verdict:
         used = np.where(self.facts.links.leaves_host(), 0, self.facts.links.values["utilization"])
         return int(used.argmax()) if self.worst_congestion() == "pacing" and used.any() else None
 
+    def slow_link(self):
+        """The same as slowed(), if slow links are the largest congestion; else None."""
+        return self.slowed() if self.worst_congestion() == "slowed" else None
+
+    def slower(self, row):
+        rate, longer = self.facts.slowed[row]
+        return (f"at {rate_text(rate)} instead of {rate_text(self.facts.links.values['rate'][row])}, for {time_text(longer)} "
+                "longer")
+
     def slowed(self):
         """The row of the link that sent below its rate for longest, if that is much of the run; else None. Of both directions
         of a link the one that caused more delay."""
@@ -259,10 +277,8 @@ class Verdict:
         """A link that the experiment slows down, and one that lost packets, unless the sentence on congestion says so."""
         links, texts = self.facts.links, []
         row = self.slowed()
-        if row is not None:
-            rate, longer = self.facts.slowed[row]
-            texts.append(f"{links.name(row)} sent at {rate_text(rate)} instead of {rate_text(links.values['rate'][row])}, for "
-                         f"{time_text(longer)} longer")
+        if row is not None and row != self.slow_link():
+            texts.append(f"{links.name(row)} sent {self.slower(row)}")
         lost = links.values["lost"]
         if self.lossy() is None and lost.any() and self.shares.get("retransmission", 0) >= NOTEWORTHY:
             texts.append(f"{links.name(int(lost.argmax()))} lost {int(lost.max()):,} packets")
@@ -287,7 +303,7 @@ class Verdict:
         """The link that is to blame for stops or lost packets, if these are the largest congestion; otherwise the one that
         caused most delay; if messages name none, the one with the longest mean queue."""
         delays = self.facts.delays
-        for row in (self.root_of_stops(), self.lossy(), self.pacing_link()):
+        for row in (self.slow_link(), self.root_of_stops(), self.lossy(), self.pacing_link()):
             if row is not None:
                 return delays.row(row)
         if delays.order:

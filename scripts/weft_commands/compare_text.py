@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A comparison as text, and its tables, which the page also has."""
 
+from weft_commands.explain_links import named_job
 from weft_commands.quantities import change_text, percent_text, quantity_text, rate_text
 
 
@@ -29,8 +30,7 @@ def sections(found):
     """[(title, description, rows, further columns)] of the tables of numbers."""
     yield "Times", "largest change first", found["outcome"], []
     if found["shares"]:
-        job = found["headline"]["job"]
-        yield f"What a step of job {job} consists of", "average of its ranks and steps", found["shares"], [MEANING]
+        yield f"What a step of {named_job(found['headline']['job'])} consists of", "average of its ranks and steps", found["shares"], [MEANING]
     yield "Collectives", "time in sum over the calls", found["collectives"], [ALGORITHM, CALLS]
     yield "Calls", "single collectives of both runs", found["calls"], []
     yield ("Operators", "average of the ranks: compute, and exposed communication",

@@ -6,6 +6,8 @@ from statistics import median
 from weft_commands.quantities import change_text, percent_text, quantity_text, rate_text, time_text
 
 MAX_STRAGGLERS = 4
+# A part that changed by more than this many times the whole has no share of it to speak of.
+MOST_OF_TOTAL = 2
 NO_INFLUENCE = ("output.", "simulation.partition")
 
 
@@ -42,9 +44,12 @@ def shares(found):
     total = sum(row["change"] for row in rows)
     if not rows or not total or not found["headline"]["change"]:
         return None
-    texts = [f"{100 * row['change'] / total:.3g} % is {row['what']} ({change_text(row['change'], 'ps')})"
-             for row in rows[:3] if abs(row["change"]) >= abs(total) / 100]
-    meaning = f" {rows[0]['what'].capitalize()}: {rows[0]['meaning']}." if rows[0]["meaning"] else ""
+    rows = [row for row in rows[:3] if abs(row["change"]) >= abs(total) / 100]
+    meaning = f" Here {rows[0]['what']} means: {rows[0]['meaning']}." if rows[0]["meaning"] else ""
+    if abs(rows[0]["change"]) > MOST_OF_TOTAL * abs(total):
+        texts = [f"{row['what']} ({change_text(row['change'], 'ps')})" for row in rows]
+        return f"The change in time is small beside those of its parts, which cancel each other: {listed(texts)}.{meaning}"
+    texts = [f"{100 * row['change'] / total:.3g} % is {row['what']} ({change_text(row['change'], 'ps')})" for row in rows]
     return f"Of the change in time, {listed(texts)}.{meaning}"
 
 
@@ -92,7 +97,8 @@ def collective(found):
     if row is None:
         return None
     algorithm = " -> ".join(dict.fromkeys(name for name in row["algorithm"] if name))
-    calls = f"{' and '.join(dict.fromkeys(map(str, row['calls'])))} calls"
+    numbers = list(dict.fromkeys(row["calls"]))
+    calls = f"{' and '.join(map(str, numbers))} call{'' if numbers == [1] else 's'}"
     single = compared([call for call in found["calls"] if call["collective"] == row["what"]])
     most = f"; most of all {single['what']}, {pair(single)}" if single and row["calls"][1] > 1 else ""
     return f"Of the collectives, {row['what']} changed most ({algorithm}, {calls}): {pair(row)} in sum{most}."

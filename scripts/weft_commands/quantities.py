@@ -49,4 +49,4 @@ def change_text(value, unit):
 
 def percent_text(value):
     """A quotient in percent with its sign; "-" if there is none."""
-    return "-" if value is None else f"{value:+.1f} %" if abs(value) < 1000 else f"{value:+.3g} %"
+    return "-" if value is None else f"{value:+.1f} %" if abs(value) < 1000 else f"{value:+,.0f} %" if abs(value) < 1e6 else f"{value:+.3g} %"

@@ -18,6 +18,15 @@ def lowers(entry, first, second, link_class):
 
 def slowed_links(run):
     """{link: (bit/s at which it sent on average, ps by which it was busy longer than at its rate)}."""
+    if run.has("links", "id", "rate", "busy", "slowed"):
+        links = run.table("links", ["id", "rate", "busy", "slowed"])
+        return {int(links["id"][row]): (float(links["rate"][row] * (1 - links["slowed"][row] / links["busy"][row])),
+                                        float(links["slowed"][row])) for row in np.flatnonzero(links["slowed"] > 0).tolist()}
+    return slowed_by_bytes(run)
+
+
+def slowed_by_bytes(run):
+    """The same in files without a column for it."""
     wanted = ["id", "from_name", "to_name", "link_class", "rate", "bytes", "busy", "packets"]
     if "failures" not in run.experiment_text or not run.has("links", *wanted):
         return {}

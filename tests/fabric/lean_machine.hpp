@@ -157,7 +157,7 @@ class LeanMachine final : public HostClient {
     sent.push_back({now, host.value(), token});
     calls.push_back('s');
   }
-  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override {
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair, Time /*late*/) override {
     credits.push_back({now, host.value(), queue_pair});
     calls.push_back('c');
   }

@@ -79,20 +79,25 @@ class Attribution {
 
   /** Names of the parts that any row has. */
   drawLegend() {
-    const there = this.parts.map((_, part) => this.values.some((value, i) => value && i % this.parts.length === part));
+    const there = this.shownParts();
     const some = (list) => list.filter((_, part) => there[part]);
     const names = this.parts.map((part) => part.name.replaceAll("_", " "));
     this.legend.replaceChildren(...colourLegend(some(names), some(this.colours())));
   }
 
-  /** By what a part means; a second part of the same meaning is striped by being lighter. */
+  /** Whether any row has it, for each part. */
+  shownParts() {
+    return this.parts.map((_, part) => this.values.some((value, i) => value && i % this.parts.length === part));
+  }
+
+  /** By what a part means. A further shown part of the same colour is striped: a lighter colour would look like another
+      part's. */
   colours() {
-    const seen = new Map();
-    return this.parts.map(({category}) => {
-      const again = seen.get(category) || 0;
-      seen.set(category, again + 1);
-      return again ? `color-mix(in srgb, ${categoryColour(category)} ${Math.max(100 - 35 * again, 25)}%, ${theme.back})`
-        : categoryColour(category);
+    const seen = new Map(), there = this.shownParts();
+    return this.parts.map(({category}, part) => {
+      const own = categoryColour(category), again = seen.get(own) || 0;
+      if (there[part]) seen.set(own, again + 1);
+      return again ? `repeating-linear-gradient(${again % 2 ? 135 : 45}deg,${own} 0 4px,${theme.back} 4px 6px)` : own;
     });
   }
 

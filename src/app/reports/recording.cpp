@@ -36,6 +36,7 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNet
     row.packets = counters.packets;
     row.data_packets = counters.data_packets;
     row.busy = counters.busy_until(simulated).ps();
+    row.slowed = std::min(counters.slowed, counters.busy_until(simulated)).ps();
     row.peak_queue = counters.peak_queue_bytes.count();
     row.dropped = counters.dropped;
     row.lost = counters.lost;

@@ -19,8 +19,8 @@ class HostClient {
   virtual void on_message(NodeId host, Time now, const Message& message) = 0;
   /// A message posted with a completion token is acknowledged (with `ack: none`: its last bit has left the NIC).
   virtual void on_sent(NodeId host, Time now, std::uint64_t token) = 0;
-  /// The receiver at the other end of `queue_pair` has freed one buffer slot.
-  virtual void on_credit(NodeId host, Time now, std::uint32_t queue_pair) = 0;
+  /// The receiver at the other end of `queue_pair` has freed one buffer slot, and was `late` to do so.
+  virtual void on_credit(NodeId host, Time now, std::uint32_t queue_pair, Time late) = 0;
 };
 
 }  // namespace weft

@@ -48,8 +48,9 @@ class HostNetwork : public DataPath {
   /// the id.
   virtual std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                              std::uint64_t token = 0) = 0;
-  /// Tell host `to` that a buffer slot of its queue pair is free at `host`.
-  virtual void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) = 0;
+  /// Tell host `to` that a buffer slot of its queue pair is free at `host`, and for how long that took longer because
+  /// the receiver was `late`: HostClient::on_credit gets it, rounded down.
+  virtual void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair, Time late) = 0;
   /// What a queue pair of `host` has spent its time on until `now`, the time of the running event.
   virtual SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const = 0;
   virtual void set_timer(NodeId host, Time at, std::uint64_t token) = 0;

@@ -34,6 +34,7 @@ struct LinkCounters {
   std::uint64_t data_packets = 0;
   Time busy;  ///< of all that has been accepted, up to free_at; see busy_until()
   Time free_at;
+  Time slowed;  ///< of `busy`: longer because a fault has lowered its rate
   Bytes peak_queue_bytes;
   double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
   LinkTimes times;            ///< as configured

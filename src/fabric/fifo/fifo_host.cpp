@@ -6,6 +6,7 @@
 #include "fabric/packet/fetching.hpp"
 #include "support/basics/contract.hpp"
 #include "transport/messages/ideal_time.hpp"
+#include "transport/messages/late.hpp"
 
 namespace weft {
 
@@ -78,7 +79,7 @@ inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Pack
   else if (packet.kind == PacketKind::ack)
     acknowledge(node, host, packet);
   else
-    net_.client->on_credit(node.id, packet.time, packet.queue_pair);
+    net_.client->on_credit(node.id, packet.time, packet.queue_pair, late_from_bits(packet.message));
 }
 
 // Sending ------------------------------------------------------------------------------------------------------------

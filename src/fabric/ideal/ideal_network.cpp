@@ -10,6 +10,7 @@
 #include "support/basics/contract.hpp"
 #include "support/basics/error.hpp"
 #include "support/system/interrupt.hpp"
+#include "transport/messages/late.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -50,7 +51,8 @@ void IdealNetwork::handle(const IdealEvent& event) {
       --destination_port(flights_[what].port).pending;
       return deliver(what, event.time);
     case Kind::credit:
-      return client_->on_credit(NodeId(place), time, what);
+      return client_->on_credit(NodeId(place), time, what,
+                                late_from_bits(static_cast<std::uint32_t>(event.what >> 32)));
     case Kind::sent:
       return client_->on_sent(NodeId(place), time, event.what);
     case Kind::timer:
@@ -282,14 +284,15 @@ void IdealNetwork::tell_sender(const Message& message, Time now) {
        message.token);
 }
 
-void IdealNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair) {
+void IdealNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair, Time late) {
   const std::uint16_t process = owner_of_host_[to];
-  if (process != process_) return send_across(process, {Kind::credit, to, queue_pair, now, 0, 0}, nullptr);
-  give_credit(to, queue_pair, now);
+  const std::uint64_t token = std::uint64_t{late_to_bits(late)} << 32 | queue_pair;
+  if (process != process_) return send_across(process, {Kind::credit, to, queue_pair, now, 0, token}, nullptr);
+  give_credit(to, queue_pair, now, token);
 }
 
-void IdealNetwork::give_credit(NodeId to, std::uint32_t queue_pair, Time now) {
-  push(now + flow_of(to, queue_pair).control_time, Kind::credit, to.value(), queue_pair, queue_pair);
+void IdealNetwork::give_credit(NodeId to, std::uint32_t queue_pair, Time now, std::uint64_t token) {
+  push(now + flow_of(to, queue_pair).control_time, Kind::credit, to.value(), queue_pair, token);
 }
 
 SendTimes IdealNetwork::send_times(NodeId host, std::uint32_t queue_pair, Time /*now*/) const {

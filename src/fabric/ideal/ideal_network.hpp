@@ -46,7 +46,7 @@ class IdealNetwork final : public HostNetwork {
   std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
   std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair, Time late) override;
   /// Knows only the time on the wire, where the source's messages take turns.
   SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(NodeId host, Time at, std::uint64_t token) override;
@@ -147,7 +147,7 @@ class IdealNetwork final : public HostNetwork {
   void arrive(std::uint32_t slot, Time now);
   void deliver(std::uint32_t slot, Time now);
   void tell_sender(const Message& message, Time now);
-  void give_credit(NodeId to, std::uint32_t queue_pair, Time now);
+  void give_credit(NodeId to, std::uint32_t queue_pair, Time now, std::uint64_t token);
   void send_across(std::uint16_t process, const Crossing& crossing, const Flight* flight);
 
   const Topology& topology_;

@@ -112,7 +112,7 @@ void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte
       flights_[slot].message.next = no_slot;
       push(crossing.time, Kind::arrive, crossing.host.value(), crossing.number, slot);
     } else if (crossing.kind == Kind::credit) {
-      give_credit(crossing.host, crossing.queue_pair, crossing.time);
+      give_credit(crossing.host, crossing.queue_pair, crossing.time, crossing.token);
     } else {
       push(crossing.time + flow_of(crossing.host, crossing.queue_pair).control_time, Kind::sent, crossing.host.value(),
            crossing.number, crossing.token);

@@ -77,10 +77,11 @@ void LogGpNetwork::set_timer(NodeId host, Time at, std::uint64_t token) {
   tell(at, Kind::timer, std::move(item));
 }
 
-void LogGpNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair) {
+void LogGpNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair, Time late) {
   Item item;
   item.host = to;
   item.queue_pair = queue_pair;
+  item.late = late;
   tell(bounded_sum(now, model_.latency), Kind::credit, std::move(item));
 }
 
@@ -153,7 +154,7 @@ void LogGpNetwork::handle(const Event& event) {
   const Time now = event.time;
   if (event.kind == Kind::timer) return client_->on_timer(item.host, now, item.token);
   if (event.kind == Kind::sent) return client_->on_sent(item.host, now, item.token);
-  if (event.kind == Kind::credit) return client_->on_credit(item.host, now, item.queue_pair);
+  if (event.kind == Kind::credit) return client_->on_credit(item.host, now, item.queue_pair, item.late);
   ++delivered_;
   client_->on_message(item.message.destination, now, item.message);
 }

@@ -43,7 +43,7 @@ class LogGpNetwork final : public HostNetwork {
   std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
   std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair, Time late) override;
   SendTimes send_times(NodeId, std::uint32_t, Time) const override { return {}; }
   void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
@@ -92,6 +92,7 @@ class LogGpNetwork final : public HostNetwork {
     NodeId host;
     std::uint64_t token = 0;
     std::uint32_t queue_pair = 0;  // whose credit
+    Time late;                     // the receiver, with the credit
     ProcessorRequest request;
     bool is_slice = false;  // of a collective, whose message waits here
     Message message;

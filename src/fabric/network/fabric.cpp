@@ -9,6 +9,7 @@
 #include "fabric/network/port_model.hpp"
 #include "support/basics/contract.hpp"
 #include "support/basics/error.hpp"
+#include "transport/messages/late.hpp"
 
 namespace weft {
 
@@ -184,11 +185,12 @@ std::uint64_t Fabric::post(NodeId host, std::uint32_t queue_pair, Time now, Mess
   return model_->visit([&](auto& model) { return model.post(net_->nodes.of_host(host), queue_pair, now, message); });
 }
 
-void Fabric::send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) {
+void Fabric::send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair, Time late) {
   Packet credit;
   credit.set_ends(host, to);
   credit.queue_pair = queue_pair;
   credit.kind = PacketKind::credit;
+  credit.message = late_to_bits(late);
   model_->visit([&](auto& model) { model.send_credit(net_->nodes.of_host(host), credit, now); });
 }
 

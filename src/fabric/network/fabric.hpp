@@ -127,7 +127,7 @@ class Fabric final : public HostNetwork {
   std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
   std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair, Time late) override;
   SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override;

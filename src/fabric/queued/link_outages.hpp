@@ -42,6 +42,12 @@ class LinkOutages {
   /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
   Time outage_end(PortId port, Time start, Time end) const;
   void change_link(const NodeEvent& event);
+  /// The rate of a link changes at some time.
+  bool slows() const { return !slowed_.empty(); }
+  /// By how much longer something takes that has the port for `busy`, because its rate is lowered now.
+  Time longer(PortId port, Time busy) const;
+  /// The same of all that the port has sent.
+  Time slowed(PortId port) const;
 
  private:
   /// Routing from a time on, as links have failed or come back.
@@ -53,6 +59,12 @@ class LinkOutages {
   std::unique_ptr<RoutingAlgorithm> rest_;
   bool any_ = false;
   PerPort<std::vector<const LinkFault*>> fault_of_port_;  // [local ports]
+  /// Of a port: what it had sent when its rate changed last, and how much longer that had taken.
+  struct Slowed {
+    Time busy;
+    Time longer;
+  };
+  PerPort<std::vector<Slowed>> slowed_;  // [local ports], or none
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

@@ -89,6 +89,7 @@ struct GivenCredits {
   std::uint32_t queue_pair = 0;
   std::uint32_t given = 0;        ///< in all, modulo 2^32
   std::uint32_t known = 0;        ///< acknowledged, modulo 2^32
+  std::uint32_t late = 0;         ///< late_to_bits() of the receiver, with the latest
   Time sent_at;                   ///< the latest
   Time timeout_at = Time::max();  ///< when an event looks whether it was lost
 };

@@ -238,8 +238,13 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   connection.sent += wire;
   pace(connection);
   const bool again = (packet.flags & packet_again) != 0;
-  q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(net_.outputs[port_index], packet));
+  const WireTime size = net_.sizes.wire_time(net_.outputs[port_index], packet);
+  const Time longer = q_.outages.slows() ? q_.outages.longer(port_index, size.busy) : Time();
+  if (longer > Time() && (packet.flags & packet_last) != 0) net_.messages[packet.message].slower += longer;
+  q_.departures.launch(port_index, now, packet, size);
   connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
+  if (longer > Time()) [[unlikely]]
+    connection.waits.slow_down(longer);
   watch(node, connection);
   if (connection.sent >= connection.allowance.next_bytes) {
     connection.allowance = connection.control->on_bytes_sent(moment_of(connection, now));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fabric/queued/queued_model.hpp"
+#include "transport/messages/late.hpp"
 
 namespace weft {
 
@@ -19,6 +20,7 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
     given.queue_pair = credit.queue_pair;
   }
   ++host.credits[connection.credits].given;
+  host.credits[connection.credits].late = credit.message;
   push_counted(node, connection.credits, now);
 }
 
@@ -40,6 +42,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   credit.queue_pair = credits.queue_pair;
   credit.psn = credits.given;
   credit.kind = PacketKind::credit;
+  credit.message = credits.late;
   const PortId port = push(node, credit, now);
   credits.sent_at = now;
   if (credits.timeout_at != never) return;  // checked before
@@ -64,7 +67,8 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
     reply.kind = PacketKind::credit_ack;
     q_.nics.add_urgent(node, port_index, packet.time) = reply;
   }
-  for (std::uint32_t i = 0; i < credits; ++i) net_.client->on_credit(node.id, packet.time, packet.queue_pair);
+  for (std::uint32_t i = 0; i < credits; ++i)
+    net_.client->on_credit(node.id, packet.time, packet.queue_pair, late_from_bits(packet.message));
 }
 
 void SlotCredits::receive_ack(const LocalNode& node, const Packet& packet) {

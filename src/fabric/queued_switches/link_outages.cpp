@@ -26,6 +26,7 @@ void LinkOutages::build() {
     if (found == faults.links.end()) continue;
     fault_of_port_[p] = &found->second;
     const auto& rates = found->second.rates;
+    if (!rates.empty() && slowed_.empty()) slowed_.resize(net_.outputs.size());
     for (std::uint32_t i = 0; i < rates.size(); ++i)
       q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, {}, 0});
   }
@@ -78,6 +79,18 @@ Time LinkOutages::outage_end(PortId port, Time start, Time end) const {
   return works_at;
 }
 
+Time LinkOutages::longer(PortId port, Time busy) const {
+  const std::int64_t full = net_.links.times(net_.outputs[port].directed_link).rate.bps();
+  const std::int64_t rate = net_.outputs[port].rate.bps();
+  if (rate >= full) return {};
+  return Time::from_ps(static_cast<std::int64_t>(static_cast<__int128>(busy.ps()) * (full - rate) / full));
+}
+
+Time LinkOutages::slowed(PortId port) const {
+  if (!slows()) return {};
+  return slowed_[port].longer + longer(port, net_.outputs[port].busy - slowed_[port].busy);
+}
+
 // The time until now is counted at the old rate, and waiting bytes are counted again.
 void LinkOutages::change_link(const NodeEvent& event) {
   const RateChange& change = fault_of_port_[event.port]->rates[event.data];
@@ -87,6 +100,7 @@ void LinkOutages::change_link(const NodeEvent& event) {
   net_.rates.change(port, event.time, q_.state.waiting_at(event.port, [&](const Packet& packet) {
     return net_.sizes.wire_time(port, packet).wire;
   }));
+  slowed_[event.port] = {port.busy, slowed(event.port)};
   net_.links.set_port_times(port, change.rate);
   if (q_.state.services.telemetry)
     q_.state.ports[event.port].label = q_.state.telemetry.label_of(port.directed_link, change.rate);

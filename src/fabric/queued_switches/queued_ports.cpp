@@ -97,6 +97,12 @@ void QueuedPorts::catch_up(PortId port_index, Time before) {
 void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& last, Time now) {
   Message& message = net_.messages[last.message];
   const Time came = last.time;
+  if (q_.outages.slows()) [[unlikely]] {
+    const OutputPort& port = net_.outputs[port_index];
+    message.slower += q_.outages.longer(port_index, net_.sizes.wire_time(port, last).busy);
+    const auto before = static_cast<std::int64_t>(message.packets) - 1;
+    message.slower_before = std::max(message.slower_before, before * q_.outages.longer(port_index, port.full_packet));
+  }
   message.add_wait(net_.outputs[port_index].directed_link, now - came);
   if (net_.observers.waits()) net_.observers.waits()->waited(port_index, last.source(), came, now);
   const Time paused = q_.state.paused_time(port_index, lane, now) - message.pause_mark;

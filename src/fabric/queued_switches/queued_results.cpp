@@ -203,6 +203,7 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
 void QueuedResults::add_counters(PortId port, LinkCounters& counters) const {
   counters.bytes = q_.state.wire_bytes(port, net_.sizes.wire_overhead);
   counters.lost = q_.state.ports[port].lost;
+  counters.slowed = q_.outages.slowed(port);
   for (LaneId lane; lane < q_.state.plan.end(); ++lane) counters.dropped += q_.state.queue_of(port, lane).dropped;
 }
 

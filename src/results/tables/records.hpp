@@ -103,6 +103,7 @@ struct LinkRecord {
   std::uint64_t packets = 0;       ///< all
   std::uint64_t data_packets = 0;
   std::int64_t busy = 0;        ///< time spent transmitting
+  std::int64_t slowed = 0;      ///< of `busy`: longer than at its rate
   std::int64_t peak_queue = 0;  ///< bytes not yet transmitted, largest
   double mean_queue = 0;        ///< bytes waiting, averaged over the simulated time
   std::uint64_t dropped = 0;    ///< found no room in the switch on their way to this link

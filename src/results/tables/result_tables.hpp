@@ -46,9 +46,9 @@ constexpr auto time_part_columns() {
 }
 template <class Row>
 constexpr auto message_part_columns() {
-  return time_part_columns<Row, TimePart::transfer, TimePart::queueing, TimePart::nic, TimePart::ahead,
-                           TimePart::window, TimePart::pacing, TimePart::paused, TimePart::retransmission,
-                           TimePart::reordering>();
+  return time_part_columns<Row, TimePart::transfer, TimePart::slowed, TimePart::queueing, TimePart::nic,
+                           TimePart::ahead, TimePart::window, TimePart::pacing, TimePart::paused,
+                           TimePart::retransmission, TimePart::reordering>();
 }
 template <class Row>
 constexpr auto rank_part_columns() {
@@ -186,6 +186,7 @@ struct ResultTable<LinkRecord> {
                [](const Row& row, const TableContext& context) {
                  return detail::ratio(row.busy, context.simulated_time);
                }),
+        column("slowed", "ps", "of `busy`: longer because `network.failures` had lowered its rate", &Row::slowed),
         counted("peak_queue", "B", "most bytes not yet transmitted", &Row::peak_queue),
         column("mean_queue", "B", "bytes waiting, averaged over the simulated time", &Row::mean_queue),
         counted("dropped", "1", "packets that found no room on their way to this link", &Row::dropped),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Why a rank has waited until now, by the event that ended the wait. Each function adds the time since the last such
-// event to parts.
+// event to parts; peers() is what part `peers` gets.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,33 @@ namespace weft {
 /// The whole wait had one cause.
 struct Because {
   TimePart part;
+  std::int64_t peers(std::int64_t ps) const { return part == TimePart::peers ? ps : 0; }
   void add_to(TimeParts& parts, std::int64_t ps) const { parts[part] += ps; }
 };
 
 /// A message has arrived: the wait was for the delays of this message, and before that for its sender.
 struct BecauseOfMessage {
   const TimeParts& message;
+  std::int64_t peers(std::int64_t ps) const { return std::max<std::int64_t>(ps - message.total(), 0); }
   void add_to(TimeParts& parts, std::int64_t ps) const { parts.add_end_of(message, ps); }
 };
 
 /// A receiver has answered a queue pair: a slot is free, or all data have arrived. The wait was for what the queue pair
-/// did in the meantime, in the same shares; while it had nothing to send, for `otherwise`.
+/// did in the meantime, in the same shares; while it had nothing to send, for `otherwise`, but for peers as long as the
+/// receiver was late.
 struct BecauseOfSending {
   SendTimes from;  ///< sums at the beginning of `span`
   SendTimes to;    ///< at its end
   std::int64_t span = 0;
   TimePart otherwise = TimePart::credits;
+  std::int64_t late = 0;  ///< ps: for so long the receiver had not begun, or waited for other ranks itself
 
+  std::int64_t peers(std::int64_t ps) const {
+    if (late == 0) return 0;
+    TimeParts parts;
+    add_to(parts, ps);
+    return parts[TimePart::peers];
+  }
   void add_to(TimeParts& parts, std::int64_t ps) const {
     std::int64_t rest = ps;
     const auto add = [&](TimePart part, Time spent) {
@@ -42,13 +52,17 @@ struct BecauseOfSending {
       rest -= std::min(share, rest);
     };
     const SendTimes times = between(from, to);
-    add(TimePart::transfer, times.sent);
+    const Time slowed = std::clamp(times.slowed, Time(), std::max(times.sent, Time()));
+    add(TimePart::transfer, times.sent - slowed);
+    add(TimePart::slowed, slowed);
     add(TimePart::nic, times.nic);
     add(TimePart::window, times.window);
     add(TimePart::pacing, times.pacing);
     add(TimePart::paused, times.paused);
     add(TimePart::retransmission, times.repeated);
-    parts[otherwise] += rest;
+    const std::int64_t peers = std::min(late, rest);
+    parts[TimePart::peers] += peers;
+    parts[otherwise] += rest - peers;
   }
 };
 

@@ -189,7 +189,14 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     WEFT_EXPECT(arrived.bytes == wire && arrived.collective == call_.id,
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
                 wire.count(), arrived.bytes.count(), arrived.collective);
-    if (executor_.credits_limited()) executor_.return_credit(now, rank(peer, channel), arrived.queue_pair);
+    if (executor_.credits_limited()) {
+      Time late;
+      if (executor_.explains()) {
+        const std::int64_t peers = parts_[TimePart::peers] + expected_;
+        late = receiver(number, lane, peer).late(now, arrived, launched_, peers);
+      }
+      executor_.return_credit(now, rank(peer, channel), arrived.queue_pair, late);
+    }
     lane.fetched = now;
   }
   for (std::uint32_t i = 0; i < step.send_count(); ++i) {

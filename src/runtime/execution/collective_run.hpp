@@ -41,8 +41,15 @@ class CollectiveRun {
   void begin_at(Time begin) { explained_ = begin; }
   template <class Why>
   void explain(Time now, const Why& why) {
+    expected_ = 0;
     why.add_to(parts_, (now - std::exchange(explained_, now)).ps());
   }
+  /// The same will be called if there are moves: for advance(), which tells peers how late this rank was.
+  template <class Why>
+  void expect(Time now, const Why& why) {
+    expected_ = why.peers((now - explained_).ps());
+  }
+  void launched_at(Time now) { launched_ = now; }
   /// Of all the time that was explained.
   const TimeParts& parts() const { return parts_; }
   /// The reason why the first unfinished lane waits.
@@ -117,6 +124,8 @@ class CollectiveRun {
   Bytes bytes_;
   Time explained_;
   TimeParts parts_;
+  Time launched_;
+  std::int64_t expected_ = 0;  // ps of peers that explain() will add
 };
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // The two ends of a collective's connections, with NCCL's credits.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -40,6 +41,7 @@ class ReceiveConnection {
     std::uint32_t collective;
     std::uint32_t queue_pair;  ///< at the sender, for the credit
     std::uint32_t member = 0;  ///< index of the receiver in the communicator, if it is an aggregator
+    Time arrived;
   };
 
   bool empty() const { return head_ == arrived_.size(); }
@@ -52,6 +54,18 @@ class ReceiveConnection {
     }
     return slice;
   }
+  /// For how long the sender of `slice`, which was taken at `now`, has waited because this rank was late: it had not
+  /// begun with the call until `launched`, or waited for other ranks itself, in that call until now for `peers` ps.
+  /// What it was told with earlier slices does not count again.
+  Time late(Time now, const Slice& slice, Time launched, std::int64_t peers) {
+    const std::int64_t told = taken_collective_ == slice.collective ? taken_peers_ : 0;
+    const Time from = std::max(slice.arrived, taken_);
+    const Time begun = std::max(from, launched);
+    taken_ = now;
+    taken_peers_ = peers;
+    taken_collective_ = slice.collective;
+    return begun - from + std::clamp(Time::from_ps(peers - told), Time(), now - begun);
+  }
   /// A slice, or one of its `parts`, has arrived. Slices are taken in the order of their sending: `number` counts them,
   /// and those on other queue pairs may overtake. True if there are more to pop().
   bool arrive(std::uint32_t number, std::uint32_t parts, const Slice& slice) {
@@ -60,9 +74,13 @@ class ReceiveConnection {
       ++next_;
       return true;
     }
-    Early& early = early_.try_emplace(number, Early{{Bytes(), slice.collective, slice.queue_pair, slice.member}, parts})
-                       .first->second;
+    Early& early =
+        early_
+            .try_emplace(number,
+                         Early{{Bytes(), slice.collective, slice.queue_pair, slice.member, slice.arrived}, parts})
+            .first->second;
     early.slice.bytes += slice.bytes;
+    early.slice.arrived = slice.arrived;
     --early.missing;
     const std::uint32_t before = next_;
     for (auto first = early_.begin(); first != early_.end() && first->first == next_ && first->second.missing == 0;
@@ -76,6 +94,9 @@ class ReceiveConnection {
     Slice slice;
     std::uint32_t missing;
   };
+  Time taken_;  // the last slice, with late()
+  std::int64_t taken_peers_ = 0;
+  std::uint32_t taken_collective_ = 0;
   std::vector<Slice> arrived_;
   std::size_t head_ = 0;
   std::uint32_t next_ = 0;

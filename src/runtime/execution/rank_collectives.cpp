@@ -18,6 +18,7 @@ void RankExecutor::start_collective(Time now, LiveOperation& live) {
 
 void RankExecutor::launch_collective(Time now, std::uint64_t operation) {
   CollectiveRun& run = *live_.at(operation).collective;
+  run.launched_at(now);
   running_collective_[run.call().communicator->id()] = operation;
   bool finished = run.channels() == 0;
   for (std::uint32_t channel = 0; channel < run.channels(); ++channel) finished = run.advance(now, channel);
@@ -62,6 +63,7 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
   const std::uint64_t id = running->second;
   CollectiveRun& run = *live_.at(id).collective;
   const std::uint64_t moves = run.moves();
+  if (book_.explains()) run.expect(now, why);
   const bool finished = channel < run.channels() && run.advance(now, channel);
   // A slot that became free with others free, or a slice that came too early: no one waited for that.
   if (book_.explains() && (finished || run.moves() != moves)) {
@@ -76,7 +78,7 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
 void RankExecutor::on_slice(Time now, const Message& message, const TimeParts& parts) {
   ReceiveConnection& from = receive_connection(message.communicator, message.channel, message.source_rank);
   if (!from.arrive(message.sequence, message.parts,
-                   {message.bytes, message.collective, message.queue_pair, message.tag}))
+                   {message.bytes, message.collective, message.queue_pair, message.tag, now}))
     return;
   if (is_aggregator()) {
     serve(message.communicator);
@@ -89,7 +91,7 @@ BecauseOfSending RankExecutor::since_last_answer(Time now, std::uint32_t queue_p
   return book_.explains() ? connections_.since_last_answer(now, queue_pair) : BecauseOfSending{};
 }
 
-void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
+void RankExecutor::on_credit(Time now, std::uint32_t queue_pair, Time late) {
   const RankConnections::OwnQueuePair& own = connections_.own(queue_pair);
   SendConnection* const connection = own.connection;
   WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
@@ -99,7 +101,9 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
     cause_ = message_id(host_, connection->slots->front());
     connection->slots->erase(connection->slots->begin());
   }
-  advance_collective(now, connection->communicator, own.channel, since_last_answer(now, queue_pair));
+  BecauseOfSending why = since_last_answer(now, queue_pair);
+  why.late = late.ps();
+  advance_collective(now, connection->communicator, own.channel, why);
 }
 
 void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
@@ -124,8 +128,8 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   }
 }
 
-void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {
-  network_.send_credit(host_, now, placement_.host(source_rank), queue_pair);
+void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair, Time late) {
+  network_.send_credit(host_, now, placement_.host(source_rank), queue_pair, late);
 }
 
 }  // namespace weft

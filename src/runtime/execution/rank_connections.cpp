@@ -58,7 +58,7 @@ RankConnections::Posted RankConnections::post(Time now, std::uint32_t first, std
 BecauseOfSending RankConnections::since_last_answer(Time now, std::uint32_t queue_pair) {
   OwnQueuePair& own = own_.at(queue_pair);
   const BecauseOfSending why{own.times, network_.send_times(host_, queue_pair, now), (now - own.answered).ps(),
-                             TimePart::credits};
+                             TimePart::credits, 0};
   own.times = why.to;
   own.answered = now;
   return why;

@@ -55,7 +55,7 @@ class RankExecutor {
   void on_timer(Time now, std::uint64_t token);
   void on_message(Time now, const Message& message);
   void on_sent(Time now, std::uint64_t token);
-  void on_credit(Time now, std::uint32_t queue_pair);
+  void on_credit(Time now, std::uint32_t queue_pair, Time late);
 
   /// True if every operation was executed and no message is left over.
   bool finished() const;
@@ -84,7 +84,8 @@ class RankExecutor {
   void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes,
                   std::uint32_t member);
   const Placement& placement() const { return placement_; }
-  void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
+  void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair, Time late);
+  bool explains() const { return book_.explains(); }
   bool credits_limited() const { return network_.parameters().acks; }
   /// When a message that arrives at the accelerator's network proxy at `at` has passed it, if it takes `turn` there.
   Time proxy_turn(Time at, Time turn) { return proxy_free_ = bounded_sum(std::max(at, proxy_free_), turn); }

@@ -85,9 +85,9 @@ void Runtime::on_sent(NodeId host, Time now, std::uint64_t token) {
   executor(host, token).on_sent(now, RankExecutor::without_place(token));
 }
 
-void Runtime::on_credit(NodeId host, Time now, std::uint32_t queue_pair) {
+void Runtime::on_credit(NodeId host, Time now, std::uint32_t queue_pair, Time late) {
   for (const std::uint32_t number : ranks_of(host))
-    if (executors_[number]->has_connection(queue_pair)) return executors_[number]->on_credit(now, queue_pair);
+    if (executors_[number]->has_connection(queue_pair)) return executors_[number]->on_credit(now, queue_pair, late);
 }
 
 std::vector<RankRecord> Runtime::rank_records(Time end) const {

@@ -28,7 +28,7 @@ class Runtime final : public HostClient {
   void on_timer(NodeId host, Time now, std::uint64_t token) override;
   void on_message(NodeId host, Time now, const Message& message) override;
   void on_sent(NodeId host, Time now, std::uint64_t token) override;
-  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override;
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair, Time late) override;
 
   RunRecords& records() { return records_; }
   std::vector<RankRecord> rank_records(Time end) const;

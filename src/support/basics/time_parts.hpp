@@ -17,6 +17,7 @@ enum class TimePart : std::uint8_t {
   handling,
   sending,
   transfer,  // from here to `reordering`: of a message
+  slowed,
   queueing,
   nic,
   ahead,
@@ -29,7 +30,7 @@ enum class TimePart : std::uint8_t {
   peers,
   idle,
 };
-constexpr std::size_t time_part_count = 16;
+constexpr std::size_t time_part_count = 17;
 
 struct TimePartText {
   std::string_view column;
@@ -43,6 +44,7 @@ constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
     {"part_handling", "slices were copied, reduced or posted"},
     {"part_sending", "waited until a message of its own was acknowledged"},
     {"part_transfer", "bits were on their way, as on an idle network"},
+    {"part_slowed", "bits took longer because `network.failures` had lowered the rate of a link"},
     {"part_queueing", "packets waited behind others in queues of switches"},
     {"part_nic", "the sender's NIC sent something else"},
     {"part_ahead", "the queue pair sent earlier messages"},
@@ -51,8 +53,8 @@ constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
     {"part_paused", "flow control of links stopped packets, in the NIC and in switches"},
     {"part_retransmission", "packets were lost and had to be sent again"},
     {"part_reordering", "the last packet was there before others"},
-    {"part_credits", "waited for a free slot at a receiver"},
-    {"part_peers", "waited for other ranks, which had not sent yet"},
+    {"part_credits", "waited for a free slot at a receiver that had begun"},
+    {"part_peers", "waited for other ranks, which had not sent or begun yet"},
     {"part_idle", "nothing was running"},
 }};
 
@@ -77,9 +79,9 @@ class TimeParts {
   /// Adds the last `ps` of a message's time. A part of the message is one stretch of it here, in the order of
   /// `in_time`. The rest of the time passed before the message was sent: it is waiting for the sender.
   void add_end_of(const TimeParts& message, std::int64_t ps) {
-    constexpr TimePart in_time[] = {TimePart::ahead,    TimePart::nic,      TimePart::window,
-                                    TimePart::pacing,   TimePart::paused,   TimePart::retransmission,
-                                    TimePart::transfer, TimePart::queueing, TimePart::reordering};
+    constexpr TimePart in_time[] = {
+        TimePart::ahead,          TimePart::nic,    TimePart::window,   TimePart::pacing,   TimePart::paused,
+        TimePart::retransmission, TimePart::slowed, TimePart::transfer, TimePart::queueing, TimePart::reordering};
     for (auto part = std::rbegin(in_time); part != std::rend(in_time) && ps > 0; ++part) {
       const std::int64_t taken = std::min(ps, message[*part]);
       (*this)[*part] += taken;

@@ -69,9 +69,13 @@ struct Message {
   Time recovered;   ///< until then retransmission has been counted
   Time first_sent;  ///< its first packet was sent then, the last time
   // Its delays at its host, for parts_of().
-  SendTimes at_host;       ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
-  Time ahead;              ///< earlier messages of the queue pair were sent
-  Time paused_in_network;  ///< of `paused`: in queues of switches
+  SendTimes at_host;  ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
+  // Links that are slower than they should be: for how long the last packet was on such wires for that reason, and for
+  // how long the packets before it were on the slowest of these behind the host.
+  Time slower;
+  Time slower_before;
+  Time ahead;                  ///< earlier messages of the queue pair were sent
+  Time paused_in_network;      ///< of `paused`: in queues of switches
   Time last_sent = not_sent;   ///< its last packet left, the last time; not_sent: there are no packets
   Time arrived;                ///< its last packet did; 0: when the message was delivered
   std::uint32_t repaired = 0;  ///< the packet that completed it had been sent again
@@ -79,7 +83,7 @@ struct Message {
   /// It is handed to a queue pair: sums until now.
   void begin(const SendTimes& times) {
     ahead = -times.sent;
-    at_host = {Time(), -times.repeated, Time(), -times.window, -times.pacing, -times.paused};
+    at_host = {Time(), -times.repeated, Time(), -times.window, -times.pacing, -times.paused, Time()};
   }
   /// The wait of its queue pair in which it was posted turns out to be for a packet that was lost before. What of that
   /// wait had passed by then is none of this message's.
@@ -95,6 +99,7 @@ struct Message {
   void begin_sending(const SendTimes& times) {
     ahead += times.sent;
     at_host.sent = -times.sent;
+    at_host.slowed = -times.slowed;
   }
   /// Its last packet leaves at `now`; if not for the first time, it has waited since for what was lost.
   void end_sending(Time now, const SendTimes& times) {
@@ -102,6 +107,7 @@ struct Message {
       at_host.repeated += now - last_sent;
     } else {
       at_host.sent += times.sent;
+      at_host.slowed += times.slowed;
       at_host.repeated += times.repeated;
       at_host.window += times.window;
       at_host.pacing += times.pacing;

@@ -43,8 +43,12 @@ TimeParts parts_of(const Message& message, Time delivered) {
   // The message waits behind its own packets at a link that is slower than the host's, also on an idle network.
   const Time on_its_way = at_host.sent + arrived - message.last_sent - message.waited;
   const Time waited = message.waited - message.paused_in_network;
-  const Time behind_itself = std::clamp(message.ideal - on_its_way, Time(), std::max(waited, Time()));
-  parts[TimePart::transfer] = (on_its_way + behind_itself).ps();
+  // Slower links make what is ideal longer, and by no more than this.
+  const Time longer = message.slower + std::max(at_host.slowed, message.slower_before);
+  const Time behind_itself = std::clamp(message.ideal + longer - on_its_way, Time(), std::max(waited, Time()));
+  const Time slowed = std::clamp(on_its_way + behind_itself - message.ideal, Time(), longer);
+  parts[TimePart::slowed] = slowed.ps();
+  parts[TimePart::transfer] = (on_its_way + behind_itself - slowed).ps();
   parts[TimePart::queueing] = (waited - behind_itself).ps();
   parts[message.repaired != 0 ? TimePart::retransmission : TimePart::reordering] += (delivered - arrived).ps();
   WEFT_EXPECT(*std::min_element(parts.begin(), parts.end()) >= 0, "message {} from {} to {} ps has a part below 0",

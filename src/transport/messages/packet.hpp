@@ -51,7 +51,7 @@ struct Packet {
   std::uint32_t psn = 0;          ///< packet sequence number of the queue pair, modulo 2^32
   /// data with packet_last: slot of the message descriptor in this process, which then has the telemetry; other data:
   /// handle of its telemetry, if there is any; ack: payload bytes acknowledged; frame: slot of the ns-3 packet in this
-  /// process
+  /// process; credit: late_to_bits() of its receiver
   std::uint32_t message = 0;
   std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit); frame: bytes of the whole frame
   PacketKind kind : 4 = PacketKind::data;

@@ -19,13 +19,14 @@ struct SendTimes {
   Time window;    ///< it waited for acknowledgements
   Time pacing;    ///< for its turn by its own rate
   Time paused;    ///< for the link
+  Time slowed;    ///< of `sent`: because the link had a lower rate than its own
 };
 
 /// From the sums `from` to the later sums `to`. A wait that was not over at `from`, and turned out to be for a lost
 /// packet, has moved to `repeated` as a whole: what it held already at `from` is missing at the other sum.
 constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
-  SendTimes times{to.sent - from.sent,     to.repeated - from.repeated, to.nic - from.nic,
-                  to.window - from.window, to.pacing - from.pacing,     to.paused - from.paused};
+  SendTimes times{to.sent - from.sent,     to.repeated - from.repeated, to.nic - from.nic,      to.window - from.window,
+                  to.pacing - from.pacing, to.paused - from.paused,     to.slowed - from.slowed};
   for (Time* const part : {&times.window, &times.pacing, &times.paused}) {
     times.repeated += std::min(*part, Time());
     *part = std::max(*part, Time());
@@ -65,10 +66,15 @@ class SendWaits {
     last_again_ = again;
     since_ = wire_free_ = end;
   }
+  /// The packet that was put on the wire last takes longer by `time`, because the link is slower than it should be.
+  void slow_down(Time time) {
+    if (!last_again_) slowed_ += time;
+  }
   /// Sums until `now`, which is not before any earlier call.
   SendTimes until(Time now) const {
     SendTimes times{
-        sent_, repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused)};
+        sent_,  repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused),
+        slowed_};
     const Time open = std::max(Time(), now - since_);
     if (reason_ == Reason::nic) times.nic += open;
     if (reason_ == Reason::window) times.window += open;
@@ -91,6 +97,7 @@ class SendWaits {
   bool last_again_ = false;
   Time sent_;
   Time repeated_;
+  Time slowed_;
   std::array<Time, 4> waited_{};  // [reasons but none]
 };
 

@@ -126,6 +126,41 @@ class Attribution(ProgramTest):
         self.assertEqual(ideal, 2 * (FULL + DELAY))
         self.assertEqual(sender["credits"], 3 * (ideal + ACK + 2 * (ACK + DELAY) - FULL))
 
+    def test_slots_at_a_receiver_that_has_not_begun(self):
+        """A chain of four ranks with two slots of 16 packets, whose third rank begins 1 ms late. Before that the first rank
+        can send four slices, two of which the second has passed on; after that it waits for the third: for a peer, as the
+        second rank does, whose slots are at the late one. What the second waits for is told to the first."""
+        late = 10**9
+        tuning = {"collective": "broadcast", "algorithm": "chain", "size": f"{256 * MTU} B", "chunk_size": f"{16 * MTU} B",
+                  "slices_per_chunk": 1, "credits": 2}
+        rest = {key: value for key, value in tuning.items() if key in ("algorithm", "chunk_size", "slices_per_chunk", "credits")}
+        workload = program(4, {"rank": 2, "id": "slow", "compute": "1 ms"},
+                           {"collective": "broadcast", "size": tuning["size"], "id": "weights", "stream": "compute"}, **rest)
+        sent_before = 4 * 16 * FULL + 4 * 2 * (FULL + DELAY)
+        for network in ({}, {"queues": "output"}, {"fidelity": "ideal"}):
+            ranks = self.rows(self.parts(workload, network=network)[1], "ranks")
+            for rank in (0, 1, 3):
+                self.assertGreaterEqual(ranks[rank]["peers"], late - sent_before, f"rank {rank}")
+                self.assertLessEqual(ranks[rank]["peers"], late + sent_before, f"rank {rank}")
+                # 16 slices, each of which waits for a slot for no longer than a slice and its credit take.
+                self.assertLessEqual(ranks[rank].get("credits", 0), 16 * (16 * FULL + 4 * (FULL + DELAY)), f"rank {rank}")
+
+    def test_links_that_are_slower_than_they_should_be(self):
+        """100 packets over two links, of which one has a quarter of its rate: each packet takes 3 FULL longer there, whether
+        that is the host's link or one behind it. The rest is what an idle network takes."""
+        for link in ("host0", "host1"):
+            failures = [{"at": "0 us", "link": [link, "switch0"], "rate": "25 Gb/s"}]
+            messages, path = self.parts(program(2, *send(0, 1, f"{100 * MTU} B")), network={"failures": failures})
+            ideal = int(table(path, "messages")["ideal"][0])
+            self.assertEqual(messages, [{"transfer": ideal, "slowed": 100 * 3 * FULL}], link)
+            links = table(path, "links")
+            data = {str(name): int(time) for name, time, count in
+                    zip(links["from_name"], links["slowed"], links["data_packets"]) if count}
+            self.assertEqual(data, {"host0": 100 * 3 * FULL, "switch0": 0} if link == "host0" else
+                             {"host0": 0, "switch0": 100 * 3 * FULL})
+            rank = self.rows(path, "ranks")[1]
+            self.assertEqual(rank["slowed"], 100 * 3 * FULL)
+
     def test_pauses(self):
         """Four hosts send to one, PFC stops them at their NIC or in the switch: the messages show it."""
         incast = [operation for source in (0, 1, 2, 3) for operation in send(source, 4, "1 MiB")]

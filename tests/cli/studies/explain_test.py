@@ -271,6 +271,23 @@ class Explain(ProgramTest):
         self.assertIn("switch0 -> host1 at 25 Gb/s instead of 100 Gb/s, for", text)
         self.assertEqual(self.explained(self.run_it(collective(ranks=4), name="whole.h5"))["slowed"], [])
 
+    def test_an_nvlink_that_sent_below_its_rate(self):
+        """NVLinks are busy with flits that `bytes` does not count; how much longer they were busy does not follow from it."""
+        server = {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "500 ns", "server": {"design": "hgx_h100"}}
+        slow = {"failures": [{"at": "0 us", "link": ["server0/gpu3/port", "server0/nvswitch0"], "rate": "36 Gb/s"}]}
+        path = self.run_it({"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "1 MiB"}, server,
+                           network=slow)
+        links = table(path, "links")
+        slowed = self.explained(path)["slowed"]
+        self.assertEqual({(one["from"], one["to"]) for one in slowed},
+                         {("server0/gpu3/port", "server0/nvswitch0"), ("server0/nvswitch0", "server0/gpu3/port")})
+        busy = {(str(source), str(target)): int(time) for source, target, time in
+                zip(links["from_name"], links["to_name"], links["busy"])}
+        for one in slowed:
+            # A hundredth of its rate all the time: 99 % of what it was busy.
+            self.assertAlmostEqual(one["average"] / 36e9, 1, places=4)
+            self.assertAlmostEqual(one["longer"] / busy[one["from"], one["to"]], 0.99, places=4)
+
     def test_without_pauses_nobody_is_to_blame(self):
         self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE))["pauses"], [])
 

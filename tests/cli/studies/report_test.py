@@ -22,8 +22,10 @@ import unittest
 sys.path.insert(0, str(SOURCE / "scripts"))
 from report_page import messages as report_messages
 from report_page import reading, timeline
+from report_page.pictures import fills_of
 from report_page.run_report import Facts
 from report_page.sweep import pareto
+from weft_results import run as weft_results
 
 IDLE = {
     "topology": STAR, "network": NETWORK,
@@ -349,9 +351,11 @@ class Verdicts(PageTest):
         self.assertNotIn("Many send", self.text(".verdict"))
         links = table(file, "links")
         size = links["bytes"][(links["from_name"] == "switch0") & (links["to_name"] == "host3")][0]
-        self.assertIn(f"switch0 → host3 sent at 25 Gb/s instead of 100 Gb/s, for {3 * size * 8 / 100e9 * 1e3:.4g} ms longer",
+        self.assertIn(f"switch0 → host3 (host) sent at 25 Gb/s instead of 100 Gb/s, for {3 * size * 8 / 100e9 * 1e3:.4g} ms longer",
                       self.text(".verdict"))
         self.assertIn("repairing it helps first", self.text(".verdict"))
+        self.assertEqual(self.verdict()["verdict"], "slowed")
+        self.assertIn("A link that is slower than it should be bounds the run", self.text(".verdict"))
 
     def test_an_incast_that_is_paced_is_blamed_on_the_busiest_link(self):
         """15 hosts send to one: its link carries all bytes, and each link before it less. HPCC keeps its queue short."""
@@ -661,6 +665,14 @@ class SeveralFiles(PageTest):
             write_text(results["cases"], "status", ["failed"] * 3 + ["missing"] + ["done"] * 56)
         self.show(file)
         self.assertEqual(self.text("[data-incomplete]"), "INCOMPLETE SWEEP: 3 cases failed, 1 case not run.")
+
+
+class Pictures(unittest.TestCase):
+    def test_parts_of_a_picture_look_different(self):
+        """All parts of a file, and those of files without such columns: no two have the same colour and stripes."""
+        for names in (weft_results.PARTS, ["compute", "exposed", "idle"]):
+            fills = fills_of([{"name": name} for name in names])
+            self.assertEqual(len(set(fills)), len(names), dict(zip(names, fills)))
 
 
 class Files(ProgramTest):

@@ -71,7 +71,7 @@ class IdealMachine final : public HostClient {
     received.push_back(message);
   }
   void on_sent(NodeId host, Time now, std::uint64_t token) override { sent.push_back({now, host.value(), token}); }
-  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override {
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair, Time /*late*/) override {
     credits.push_back({now, host.value(), queue_pair});
   }
 };

@@ -162,7 +162,7 @@ TEST(ideal_network, a_credit_takes_its_way_and_no_place) {
   const std::uint32_t pair = machine.open(0, 1);
   machine.post({Time(), 0, pair, 100 * mtu});
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t) {
-    machine.network->send_credit(NodeId(host), now, NodeId(0), pair);
+    machine.network->send_credit(NodeId(host), now, NodeId(0), pair, Time());
   };
   machine.network->set_timer(NodeId(1), Time::from_us(3), IdealMachine::own_timer);
   machine.run();

@@ -72,7 +72,7 @@ TEST(nic, acks_go_before_data_as_soon_as_the_port_is_free) {
 TEST(nic, acks_and_credits_keep_their_order) {
   LeanMachine machine(wire, network());
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t queue_pair) {
-    machine.fabric->send_credit(NodeId(host), now, NodeId(0), static_cast<std::uint32_t>(queue_pair));
+    machine.fabric->send_credit(NodeId(host), now, NodeId(0), static_cast<std::uint32_t>(queue_pair), Time());
   };
   const auto tap = machine.tap(NodeId(1));
   // Packets of host 0 come at 1180 and 1340 ns. Host 1 begins two packets at 1100 ns, and credits fall due during the
@@ -96,7 +96,7 @@ TEST(nic, acks_and_credits_keep_their_order) {
 TEST(nic, a_credit_is_one_packet_that_nobody_answers) {
   LeanMachine machine(wire, network());
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t) {
-    machine.fabric->send_credit(NodeId(host), now, NodeId(1), 4);
+    machine.fabric->send_credit(NodeId(host), now, NodeId(1), 4, Time());
   };
   machine.fabric->set_timer(NodeId(0), Time::from_ns(5), LeanMachine::own_timer);
   machine.run();

@@ -194,7 +194,7 @@ TEST(pfc, a_pause_stops_one_class_and_control_goes_before_data) {
   OneStop run;
   const std::int64_t moment = run.stop + 20 * full + 100'000'000;  // host 0 is paused, the slow port has a queue
   run.machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t to) {
-    run.machine.fabric->send_credit(NodeId(host), now, NodeId(static_cast<std::uint32_t>(to)), 7);
+    run.machine.fabric->send_credit(NodeId(host), now, NodeId(static_cast<std::uint32_t>(to)), 7, Time());
   };
   run.machine.fabric->set_timer(NodeId(0), Time::from_ps(moment), LeanMachine::own_timer + 1);
   run.machine.fabric->set_timer(NodeId(0), Time::from_ps(moment), LeanMachine::own_timer + 2);
@@ -213,7 +213,7 @@ TEST(pfc, in_one_queue_control_waits_like_all) {
   OneStop run(", priorities: {scheduling: fifo}");
   const std::uint32_t queue_pair = run.machine.open(2, 1);
   run.machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t to) {
-    run.machine.fabric->send_credit(NodeId(host), now, NodeId(static_cast<std::uint32_t>(to)), queue_pair);
+    run.machine.fabric->send_credit(NodeId(host), now, NodeId(static_cast<std::uint32_t>(to)), queue_pair, Time());
   };
   run.machine.fabric->set_timer(NodeId(1), Time::from_ps(plan.stop + 40 * full), LeanMachine::own_timer + 2);
   run.machine.run();
