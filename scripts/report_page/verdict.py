@@ -35,6 +35,9 @@ ADVICE = {
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
+# A rank that handles slices of one channel waits for those of others at the same time, and the time counts as handling. From
+# this share of it on, delays in the network are the limit.
+HIDDEN = 0.5
 # From this share of a job's time on, waits for peers are worth an advice beside compute.
 LONG_WAITS = 0.1
 
@@ -103,6 +106,8 @@ class Verdict:
         if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *self.follows()) >= shares.get(largest, 0):
             return self.worst_congestion()
         if largest == "exposed" and self.congested:
+            return self.worst_congestion()
+        if largest == "local" and self.congested and self.parts.share(*CONGESTION) > HIDDEN * shares[largest]:
             return self.worst_congestion()
         waits = largest in ("compute", "credits", "exposed", "idle", "peers")
         return "straggler" if waits and self.others_wait() and self.explains_waits() else largest
@@ -196,6 +201,8 @@ class Verdict:
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         cause = "A link that is slower than it should be" if self.kind == "slowed" else f"Congestion, mostly {TITLES[self.kind]},"
+        if share("local") >= SHOWN:
+            compute += f", beside {percent(share('local'))} {TITLES['local']}, which goes on meanwhile"
         return (f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays "
                 f"({listed}){compute}.")
 
@@ -213,11 +220,15 @@ class Verdict:
         several = len(self.facts.jobs.names) > 1
         group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
         lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
-                f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
+                f"{' of job ' + group['job'] if several else ''} lost most") if group and self.waits_there(group, link) else ""
         found = "A slow link was found" if self.row_of(link) == self.slow_link() else "Congestion was found"
         return (f"{found}: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
                 f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
                 f"{lost}.")
+
+    def waits_there(self, group, link):
+        """Whether the job of a group of collectives is one whose messages waited for the link."""
+        return len(self.facts.jobs.names) == 1 or any(name == group["job"] for name, _ in link["waiting"])
 
     def cause(self, link):
         """What the link did."""
@@ -252,9 +263,12 @@ class Verdict:
         return int(missing.argmax()) if self.worst_congestion() == "retransmission" and missing.any() else None
 
     def pacing_link(self):
-        """The row of the busiest link behind hosts, if senders are mostly held to their rates, which leaves short queues;
+        """The row of the busiest link behind hosts at which the job waited, if senders are mostly held to their rates, which leaves short queues;
         else None."""
         used = np.where(self.facts.links.leaves_host(), 0, self.facts.links.values["utilization"])
+        # Of several jobs others may have busier links.
+        mine = self.facts.delays.waiting[:, self.job] > 0
+        used = np.where(mine, used, 0) if mine.any() else used
         return int(used.argmax()) if self.worst_congestion() == "pacing" and used.any() else None
 
     def slow_link(self):

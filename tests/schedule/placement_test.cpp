@@ -115,6 +115,8 @@ TEST(Placement, Complaints) {
   expect_complaint("{stride: 4}", request(3), "rank 2 would be on host 8");
   expect_complaint("{first: 8}", request(1), "there is no host 8; this machine has hosts 0 to 7");
   expect_complaint("{hosts: [1, 2]}", request(3), "found 2 hosts; expected one for each of 3 ranks");
+  expect_complaint("{hosts: [1, 2]}", request(8),
+                   "8 ranks; without the key `ranks` a workload has a rank on each host");
   expect_complaint("{hosts: [1, 2, 1]}", request(3), "host 1 gets two ranks, the second is rank 2");
   expect_complaint("[{ranks: 2}, {first: 1}]", request(3), "host 1 gets two ranks, the second is rank 2");
   expect_complaint("[{first: 2}, {first: 1}]", request(3), "'ranks' is missing");

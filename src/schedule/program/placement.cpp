@@ -110,7 +110,10 @@ Placement read_explicit(const Spec& spec, const PlacementRequest& request) {
   const Spec list = spec.at("hosts");
   std::vector<std::uint32_t> hosts = read_hosts(list, request);
   if (hosts.size() != request.ranks)
-    throw list.error(fmt::format("found {} hosts; expected one for each of {} ranks", hosts.size(), request.ranks));
+    throw list.error(fmt::format("found {} hosts; expected one for each of {} ranks{}", hosts.size(), request.ranks,
+                                 request.ranks == request.hosts ? "; without the key `ranks` a workload has a rank on "
+                                                                  "each host of the machine"
+                                                                : ""));
   return Placement::listed(std::move(hosts));
 }
 

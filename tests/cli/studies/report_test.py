@@ -366,6 +366,42 @@ class Verdicts(PageTest):
         self.show(file)
         self.assertEqual(self.verdict(), {"verdict": "pacing", "congested": "1", "link": "pod0/edge0 → host0"})
 
+    def test_a_paced_incast_beside_a_job_with_busier_links(self):
+        """Seven hosts send to one, paced by DCQCN, which leaves its link idle now and then; a ring elsewhere keeps its links
+        busy. The longer job is the incast, and its link is named, not one that only the ring uses."""
+        jobs = [{"name": "incast", "workload": {"kind": "traffic", "pattern": "incast", "ranks": 8, "destination": 0,
+                                                "sources": 7, "size": "2 MiB"}},
+                {"name": "ring", "placement": {"first": 8}, "workload": {
+                    "kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 8, "size": "8 MiB"}}]
+        _, file = self.simulate({
+            "topology": {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+            "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "16 MiB"}, "congestion_control": "dcqcn"},
+            "workload": {"kind": "jobs", "jobs": jobs}})
+        links = table(file, "links")
+        behind_switches = np.char.startswith(links["to_name"].astype(str), "host")
+        busiest = np.where(behind_switches, links["utilization"], 0).argmax()
+        self.assertNotEqual(str(links["to_name"][busiest]), "host0")
+        self.show(file)
+        self.assertEqual(self.verdict(), {"verdict": "pacing", "congested": "1", "link": "pod0/edge0 → host0"})
+        self.assertNotIn("of job ring lost most", self.text(".verdict"))
+
+    def test_queues_that_the_handling_of_slices_hides(self):
+        """An all-to-all of 64 GPUs in servers whose leaves have half as many uplinks as NICs. NCCL's thread blocks handle slices
+        of some channels while others wait, so that handling is the largest part; and yet twice the spines make the run much
+        shorter, as handling alone could not be."""
+        def run(spines):
+            return self.simulate({
+                "topology": {"kind": "leaf_spine", "leaves": 8, "spines": spines, "hosts_per_leaf": 8, "link_rate": "400 Gb/s",
+                             "link_delay": "500 ns", "server": {"design": "hgx_h100", "wiring": "rail"}},
+                "network": NETWORK, "workload": {"kind": "collective", "collective": "all_to_all", "size": "16 MiB"}})[1]
+
+        wide = int(table(run(8), "jobs")["time"][0])
+        file = run(4)
+        self.assertGreater(int(table(file, "jobs")["time"][0]), 1.4 * wide)
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "queueing")
+        self.assertIn("launch and local handling, which goes on meanwhile", self.text(".verdict"))
+
     def test_packets_that_overtake_are_not_lost(self):
         """Every packet takes its own path, and none is lost: nothing is sent again."""
         summary, file = self.simulate({
