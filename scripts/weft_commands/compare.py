@@ -20,8 +20,8 @@ from weft_commands.program import Parser, new_file, number_of_rows
 
 def parse(words):
     parser = Parser(prog="weft compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("first", metavar="A.h5")
-    parser.add_argument("others", metavar="B.h5", nargs="+")
+    parser.add_argument("first", metavar="A.h5", help="the run with which all others are compared")
+    parser.add_argument("others", metavar="B.h5", nargs="+", help="the others")
     parser.add_argument("--top", metavar="N", type=number_of_rows, default=10, help="rows of each table (10)")
     parser.add_argument("--json", action="store_true", help="everything as one JSON object; times in ps")
     parser.add_argument("--page", metavar="FILE.html", help="also write a page, which needs no network")

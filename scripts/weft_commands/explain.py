@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shows why a run took as long as it did: the parts of each job's time; the critical path through operations and
-messages, and by how much operations off this path could have been longer (slack); the links that delayed messages most,
-with the jobs that waited and the jobs that were in front; the links at which packets were lost, and those that sent
-below their rate; and for each link that flow control stopped, the link where the stop began, with the ranks that sent there and the ranks that were held up.
+"""Shows why a run took as long as it did:
+
+* what each job spent its time on;
+* the critical path through operations and messages, and by how much operations off this path could have been longer
+  (slack);
+* the links that delayed messages most, with the jobs that waited and the jobs that were in front;
+* the links at which packets were lost, and those that sent below their rate;
+* for each link that flow control stopped, the link where the stop began, with the ranks that sent there and the ranks
+  that were held up.
 
 Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output:
 {attribution: full, operations: true} and rows of all messages.
@@ -23,7 +28,7 @@ from weft_results import critical_path, slack
 
 def parse(words):
     parser = Parser(prog="weft explain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", metavar="FILE.h5")
+    parser.add_argument("file", metavar="FILE.h5", help="a result file of `weft run`")
     parser.add_argument("--top", metavar="N", type=number_of_rows, default=10, help="rows of each table (10)")
     parser.add_argument("--json", action="store_true", help="everything as one JSON object; times in ps")
     return parser.parse_args(words)
