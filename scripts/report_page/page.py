@@ -51,16 +51,18 @@ def attribution(run):
                 for part in data["parts"])
     words = ("Parts add up to the whole time." if exact else
              "This file has no columns part_*: compute, exposed communication and idle time stand for them.")
-    return section("Where the time went", "attribution", note(f"{words} Bars with ▸ open."), chart("attribution"))
+    return section("Where the time went", "attribution", note(f"{words} A bar with ▸ opens into its rows when it is clicked."),
+                   chart("attribution"))
 
 
 def timeline(run):
     data = run["timeline"]
     if data is None:
         return ""
-    words = "Keys: ← → move, + − zoom, Home all, n p bars, PageUp PageDown lanes. The wheel zooms once it was clicked."
+    words = ("Keys: ← and → move, + and − zoom, Home shows all, n and p go from bar to bar, PageUp and PageDown from track to "
+             "track. The mouse wheel zooms after a click on the chart.")
     if data["source"] == "collectives":
-        words = "Collectives only: with <code>output.operations: true</code> ranks and streams are shown. " + words
+        words = "The file has collectives only; with <code>output.operations: true</code> there are ranks and streams. " + words
     elif data["shown"] < data["ranks"]:
         words = (f"{data['shown']} of {data['ranks']} ranks one by one, evenly spaced and the last to finish "
                  f"({data['count']:,} of {data['total']:,} operations); the strips on top are of all. ") + words
@@ -80,7 +82,7 @@ def delays(run):
         return section("Links by delay caused", "delays",
                        note("No link has delayed a message, or the file does not say."))
     of_waits = data["source"] == "link_waits"
-    words = ("Waits of packets at links, from /link_waits." if of_waits else
+    words = ("How long messages waited at links (/link_waits)." if of_waits else
              "From the links that messages name as those where their last packet waited longest, at most what each "
              "message was late against an idle network.")
     rows = [delay_row(row, data["rows"][0]["delay"]) for row in data["rows"]]
@@ -108,7 +110,8 @@ def heat(run):
 def curves(run):
     parts = []
     if run["queues"]:
-        words = f"The largest, or the mean, of each {time_text(run['queues']['interval'])}. Arrow keys move, + − zoom."
+        words = (f"Queues: the largest value in each {time_text(run['queues']['interval'])}; utilisation: the mean. Arrow keys move, "
+                 "+ and − zoom.")
         parts.append(section("Queues and utilisation", "queues", note(words), chart("queues")))
     if run["rates"]:
         parts.append(section("Rates of queue pairs", "rates", chart("rates")))
@@ -129,7 +132,7 @@ def slowdown(run):
     if data is None:
         return section("Slowdown of messages", "slowdown",
                        note("The file has no messages (<code>output.messages</code>)."))
-    words = "Duration over that on an idle network. Percentiles are at most 0.14 % too high."
+    words = "The duration of a message, divided by its duration on an idle network. Percentiles are at most 0.14 % too high."
     if data["seen"] < data["rows"]:
         words += (f" Estimated from {data['seen']:,} of {data['rows']:,} messages in evenly spaced slices; --exact "
                   "reads all.")
@@ -148,7 +151,8 @@ def collectives(run):
         return ""
     rows = [collective_row(group, len(run["jobs"]) > 1) for group in data["groups"]]
     heads = ["size", "collective", "algorithm", "ranks", "calls", "time: min", "mean", "max", "algbw", "busbw"]
-    words = "As nccl-tests prints them: bandwidths are means of calls, in 10⁹ B/s. A collective opens into its calls."
+    words = ("As nccl-tests prints them: bandwidths are means of calls, in 10⁹ B/s. A collective opens into its calls when it is "
+             "clicked.")
     if data["calls"] < data["total"]:
         words += f" The first {data['calls']:,} of {data['total']:,} calls open."
     return section("Collectives", "collectives", note(words),

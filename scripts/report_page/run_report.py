@@ -35,11 +35,13 @@ def summary(facts):
     if run.has("jobs", "steps", "step_time") and run.rows("jobs"):
         for name, steps, step in zip(facts.jobs.names, *run.columns("jobs", "steps", "step_time")):
             if steps and step >= 0:  # the run may have ended before the job
-                rows.append((f"Step of {name}", f"{time_text(step)}, {int(steps)} of them", "step_time", float(step)))
+                several = len(facts.jobs.names) > 1
+                rows.append((f"Step of job {name}" if several else "Step of the job",
+                             f"{time_text(step)} ({int(steps)} step{'' if steps == 1 else 's'})", "step_time", float(step)))
     rows.append(("Fidelity", str(run.attribute("manifest/model", "fidelity", "?")), "fidelity", ""))
     if facts.messages.rows:
         rows.append(("Messages", f"{facts.messages.rows:,}", "messages", facts.messages.rows))
-        rows.append(("Mean slowdown by time", f"{ratio(sums['duration'], sums['ideal']):.4g}", "slowdown",
+        rows.append(("Mean slowdown, weighted by time", f"{ratio(sums['duration'], sums['ideal']):.4g}", "slowdown",
                      ratio(sums["duration"], sums["ideal"])))
     if links.count:
         busiest = int(links.values["utilization"].argmax())

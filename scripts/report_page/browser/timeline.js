@@ -33,8 +33,8 @@ class Timeline {
   }
 
   build(box) {
-    this.canvas = chartCanvas("timeline", `Timeline of ${this.lanes} lanes. Arrow keys move, plus and minus zoom, ` +
-      "Home shows all, n and p go from bar to bar, PageUp and PageDown from lane to lane.");
+    this.canvas = chartCanvas("timeline", `Timeline of ${this.lanes} tracks. Arrow keys move, plus and minus zoom, ` +
+      "Home shows all, n and p go from bar to bar, PageUp and PageDown from track to track.");
     this.legend = element("div", {class: "legend"});
     const colourBy = choice("Colours by", [["phase", "phase"], ["group", "communicator"]], this.by, (value) => {
       this.by = value;
