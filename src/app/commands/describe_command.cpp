@@ -79,7 +79,7 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
   constexpr double node_or_link = 135;      // of the machine's graph
   constexpr double host_with_rank = 9'400;  // state of a host, of its rank, of a flow, and rows of its links at the end
   constexpr double row = 900;               // of /messages, while it is written; 600 on a single process
-  constexpr double connection = 680;        // both of its ends and its queue pair, beyond a rank's first
+  constexpr double connection = 630;        // both of its ends and its queue pair, beyond a rank's first
   const double port = sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(std::int64_t) + sizeof(std::uint32_t);
   const double machine = node_or_link * (static_cast<double>(graph.node_count()) + graph.link_count());
   const auto rows = static_cast<double>(

@@ -41,7 +41,7 @@ class ReceiveConnection {
     std::uint32_t collective;
     std::uint32_t queue_pair;  ///< at the sender, for the credit
     std::uint32_t member = 0;  ///< index of the receiver in the communicator, if it is an aggregator
-    Time arrived;
+    Time arrived = Time();
   };
 
   bool empty() const { return head_ == arrived_.size(); }
@@ -69,22 +69,21 @@ class ReceiveConnection {
   /// A slice, or one of its `parts`, has arrived. Slices are taken in the order of their sending: `number` counts them,
   /// and those on other queue pairs may overtake. True if there are more to pop().
   bool arrive(std::uint32_t number, std::uint32_t parts, const Slice& slice) {
-    if (parts == 1 && number == next_ && early_.empty()) {
+    if (parts == 1 && number == next_ && (early_ == nullptr || early_->empty())) {
       arrived_.push_back(slice);
       ++next_;
       return true;
     }
-    Early& early =
-        early_
-            .try_emplace(number,
-                         Early{{Bytes(), slice.collective, slice.queue_pair, slice.member, slice.arrived}, parts})
-            .first->second;
+    if (early_ == nullptr) early_ = std::make_unique<std::map<std::uint32_t, Early>>();
+    Slice begun = slice;
+    begun.bytes = Bytes();
+    Early& early = early_->try_emplace(number, Early{begun, parts}).first->second;
     early.slice.bytes += slice.bytes;
     early.slice.arrived = slice.arrived;
     --early.missing;
     const std::uint32_t before = next_;
-    for (auto first = early_.begin(); first != early_.end() && first->first == next_ && first->second.missing == 0;
-         first = early_.erase(first), ++next_)
+    for (auto first = early_->begin(); first != early_->end() && first->first == next_ && first->second.missing == 0;
+         first = early_->erase(first), ++next_)
       arrived_.push_back(first->second.slice);
     return next_ != before;
   }
@@ -94,13 +93,15 @@ class ReceiveConnection {
     Slice slice;
     std::uint32_t missing;
   };
+  // There is one of these per connection, so its size counts: a linear all-to-all has one for each pair of ranks.
   Time taken_;  // the last slice, with late()
   std::int64_t taken_peers_ = 0;
-  std::uint32_t taken_collective_ = 0;
   std::vector<Slice> arrived_;
-  std::size_t head_ = 0;
+  std::uint32_t head_ = 0;
   std::uint32_t next_ = 0;
-  std::map<std::uint32_t, Early> early_;  // incomplete, or behind one that is missing; by number
+  std::uint32_t taken_collective_ = 0;
+  // Incomplete, or behind one that is missing; by number. None where slices arrive whole and in order.
+  std::unique_ptr<std::map<std::uint32_t, Early>> early_;
 };
 
 }  // namespace weft
