@@ -35,9 +35,6 @@ ADVICE = {
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
-# A rank that handles slices of one channel waits for those of others at the same time, and the time counts as handling. From
-# this share of it on, delays in the network are the limit.
-HIDDEN = 0.5
 # From this share of a job's time on, waits for peers are worth an advice beside compute.
 LONG_WAITS = 0.1
 
@@ -81,7 +78,9 @@ class Verdict:
         """The row of the link that was busy with packets waiting; without ports of hosts, which queue their own
         packets."""
         links, messages = self.facts.links, self.facts.messages
-        if links.count == 0 or ratio(messages.sums["excess"], messages.sums["duration"]) < NOTEWORTHY:
+        # A file without rows of messages does not tell by how much they were delayed.
+        known = messages.sums["duration"] > 0
+        if links.count == 0 or known and ratio(messages.sums["excess"], messages.sums["duration"]) < NOTEWORTHY:
             return None
         used, packets = links.values["utilization"], np.maximum(links.values["packets"], 1)
         waiting = links.values["mean_queue"] / np.maximum(used, 1e-9) / np.maximum(links.values["bytes"] / packets, 1)
@@ -102,19 +101,29 @@ class Verdict:
         # Under congestion, ranks are idle that have ended before the slowest one.
         delays = CONGESTION + (*self.follows(), "idle") * self.congested
         shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
+        # Without computation, ranks that have begun wait for what others do, which parts of these tell.
+        if not self.parts.share("compute") and "peers" in shares:
+            shares["peers"] = min(shares["peers"], self.for_late_ranks())
         largest = max(shares, key=lambda name: shares[name]) if shares else None
         if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *self.follows()) >= shares.get(largest, 0):
             return self.worst_congestion()
         if largest == "exposed" and self.congested:
             return self.worst_congestion()
-        if largest == "local" and self.congested and self.parts.share(*CONGESTION) > HIDDEN * shares[largest]:
-            return self.worst_congestion()
         waits = largest in ("compute", "credits", "exposed", "idle", "peers")
         return "straggler" if waits and self.others_wait() and self.explains_waits() else largest
 
     def follows(self):
-        """Where nothing is computed, ranks wait for each other because of the network, too."""
-        return FOLLOWS if self.parts.share("compute") else (*FOLLOWS, "peers")
+        """Where nothing is computed, ranks wait for each other because of the network, too, if it delays some of them by much."""
+        return (*FOLLOWS, "peers") if not self.parts.share("compute") and self.delays_some() else FOLLOWS
+
+    def delays_some(self):
+        """Whether a link is busy, or some messages are delayed by something else than short queues, of which few are enough."""
+        return self.bottleneck() is not None or self.worst_congestion() not in ("queueing", "reordering")
+
+    def for_late_ranks(self):
+        """Share of the job's time that its ranks waited for others that had not begun yet."""
+        run = self.facts.run
+        return ratio(float(run.column("jobs", "waiting")[self.job]), self.job_time()) if run.has("jobs", "waiting") else 1.0
 
     def waiting(self):
         """Mean time of ranks that they may have waited for other ranks. Slots are not free at a rank that has not begun,
@@ -201,8 +210,6 @@ class Verdict:
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         cause = "A link that is slower than it should be" if self.kind == "slowed" else f"Congestion, mostly {TITLES[self.kind]},"
-        if share("local") >= SHOWN:
-            compute += f", beside {percent(share('local'))} {TITLES['local']}, which goes on meanwhile"
         return (f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays "
                 f"({listed}){compute}.")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a rank has waited until now, by the event that ended the wait. Each function adds the time since the last such
-// event to parts; peers() is what part `peers` gets.
+// Why a rank has waited until now, by the event that ended the wait: add_to() divides the last `ps` of the time until
+// then into parts.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,20 @@ namespace weft {
 /// The whole wait had one cause.
 struct Because {
   TimePart part;
-  std::int64_t peers(std::int64_t ps) const { return part == TimePart::peers ? ps : 0; }
   void add_to(TimeParts& parts, std::int64_t ps) const { parts[part] += ps; }
 };
 
-/// A message has arrived: the wait was for the delays of this message, and before that for its sender.
+/// A message has arrived: the wait was for the delays of this message, and before that for its sender, which may have
+/// spent the last `posting` of that time on handing the message to its NIC.
 struct BecauseOfMessage {
   const TimeParts& message;
-  std::int64_t peers(std::int64_t ps) const { return std::max<std::int64_t>(ps - message.total(), 0); }
-  void add_to(TimeParts& parts, std::int64_t ps) const { parts.add_end_of(message, ps); }
+  Time posting = Time();
+  void add_to(TimeParts& parts, std::int64_t ps) const {
+    parts.add_end_of(message, ps);
+    const std::int64_t posted = std::clamp<std::int64_t>(ps - message.total(), 0, posting.ps());
+    parts[TimePart::peers] -= posted;
+    parts[TimePart::handling] += posted;
+  }
 };
 
 /// A receiver has answered a queue pair: a slot is free, or all data have arrived. The wait was for what the queue pair
@@ -35,12 +40,6 @@ struct BecauseOfSending {
   TimePart otherwise = TimePart::credits;
   std::int64_t late = 0;  ///< ps: for so long the receiver had not begun, or waited for other ranks itself
 
-  std::int64_t peers(std::int64_t ps) const {
-    if (late == 0) return 0;
-    TimeParts parts;
-    add_to(parts, ps);
-    return parts[TimePart::peers];
-  }
   void add_to(TimeParts& parts, std::int64_t ps) const {
     std::int64_t rest = ps;
     const auto add = [&](TimePart part, Time spent) {

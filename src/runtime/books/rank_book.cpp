@@ -10,7 +10,7 @@ void RankBook::account(Time now) {
   if (communicating_ > 0) record_.communication += span;
   if (communicating_ == 0 || computing_ > 0) return;
   record_.exposed += span;
-  unexplained_ += span;
+  unexplained_.pass(span);
   transfers_.add((now - Time::from_ps(span)).ps(), now.ps());
   if (transfers_.keeps_many())
     for (const TimeSpan& kept : transfers_.take_kept()) undecided_.add({record_.rank, kept.begin, kept.end});

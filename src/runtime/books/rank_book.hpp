@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "results/tables/records.hpp"
+#include "runtime/books/open_waits.hpp"
 #include "runtime/books/transfer_book.hpp"
 #include "schedule/program/program.hpp"
 #include "support/system/sorted_records.hpp"
@@ -14,7 +15,8 @@
 
 namespace weft {
 
-/// To be called for all events in the order of time: account() or explain() first, then the functions for the change.
+/// To be called for all events in the order of time: account(), settle() or explain() first, then the functions for the
+/// change.
 class RankBook {
  public:
   /// `explains`: keeps what exposed time was spent on. `undecided` takes TransferBook::take_kept() now and then.
@@ -35,7 +37,23 @@ class RankBook {
   void explain(Time now, const Why& why) {
     if (!explains_) return;
     account(now);
-    why.add_to(record_.parts, std::exchange(unexplained_, 0));
+    why.add_to(record_.parts, unexplained_.take());
+  }
+  /// Until now `busy` of the `lanes` of a collective handled slices.
+  void settle(Time now, std::uint32_t busy, std::uint32_t lanes) {
+    account(now);
+    unexplained_.settle(record_.parts, busy, lanes);
+  }
+  /// A collective was being launched since the last call.
+  void explain_launch(Time now) {
+    if (!explains_) return;
+    account(now);
+    record_.parts[TimePart::launch] += unexplained_.take_fresh();
+  }
+  /// A wait of `wait` ps of a lane has ended, after settle().
+  template <class Why>
+  void explain_wait(const Why& why, std::int64_t wait) {
+    record_.parts += parts_of_wait(why, wait, unexplained_.take());
   }
 
   void begin_compute() { ++computing_; }
@@ -62,7 +80,7 @@ class RankBook {
   Time last_change_;
   std::uint32_t computing_ = 0;
   std::uint32_t communicating_ = 0;
-  std::int64_t unexplained_ = 0;  // ps of record_.exposed that no part has yet
+  OpenWaits unexplained_;  // of record_.exposed
   RankRecord record_;
   TransferBook transfers_;
   SortedRecords<RankSpan>& undecided_;

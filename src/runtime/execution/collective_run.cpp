@@ -57,6 +57,7 @@ bool CollectiveRun::advance(Time now, std::uint32_t channel) {
 
 void CollectiveRun::walk(Time now, std::uint32_t lane) {
   while (!lanes_[lane].finished && !lanes_[lane].handling && advance_slice(now, lane)) {
+    lanes_[lane].since = now;
     look_for_interrupt();  // slices may be of a byte
   }
 }
@@ -65,7 +66,10 @@ bool CollectiveRun::fetch(Lane& lane) {
   if (!lane.stream->next(lane.step)) {
     lane.finished = true;
     lane.stream.reset();
-    if (lane.posts.empty()) --unfinished_;
+    if (lane.posts.empty())
+      --unfinished_;
+    else
+      ++busy_;
     return false;
   }
   lane.has_step = true;
@@ -75,6 +79,15 @@ bool CollectiveRun::fetch(Lane& lane) {
 
 bool CollectiveRun::waits(const Lane& lane) const {
   return lane.step.wait_lane != no_lane && lanes_[lane.step.wait_lane].marks < lane.step.wait_marks;
+}
+
+std::int64_t CollectiveRun::wait(Time now, std::uint32_t channel) const {
+  Time longest;
+  for (std::uint32_t number = channel; number < lanes_.size(); number += channels_) {
+    const Lane& lane = lanes_[number];
+    if (!lane.finished && !lane.handling && !waits(lane)) longest = std::max(longest, now - lane.since);
+  }
+  return longest.ps();
 }
 
 Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.step.slice, lane.step.bytes - lane.done); }
@@ -161,6 +174,7 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
   const Time duration = bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane));
   if (duration > Time()) {
     lane.handling = true;
+    ++busy_;
     executor_.set_lane_timer(bounded_sum(now, duration), operation_, number);
     return false;
   }
@@ -174,6 +188,8 @@ bool CollectiveRun::on_timer(Time now, std::uint32_t number) {
     return unfinished_ == 0;
   }
   lanes_[number].handling = false;
+  lanes_[number].since = now;
+  --busy_;
   handle(now, number, lanes_[number]);
   return advance(now, number % channels_);
 }
@@ -192,7 +208,7 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     if (executor_.credits_limited()) {
       Time late;
       if (executor_.explains()) {
-        const std::int64_t peers = parts_[TimePart::peers] + expected_;
+        const std::int64_t peers = parts_[TimePart::peers] + expected_[TimePart::peers];
         late = receiver(number, lane, peer).late(now, arrived, launched_, peers);
       }
       executor_.return_credit(now, rank(peer, channel), arrived.queue_pair, late);
@@ -206,9 +222,9 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     bytes_ += wire;
     const Time due = is_aggregator() ? now : time_of_post(now, step.send_to(i));
     if (due > now)
-      post_later(number, lane, {due, &to, wire, step.send_to(i)});
+      post_later(number, lane, {due, now, &to, wire, step.send_to(i)});
     else
-      executor_.send_slice(now, to, call_, channel, wire, step.send_to(i));
+      executor_.send_slice(now, to, call_, channel, wire, step.send_to(i), Time());
   }
   lane.done += slice;
   if (lane.done == step.bytes) finish_step(lane);
@@ -231,8 +247,10 @@ void CollectiveRun::post(Time now, std::uint32_t number) {
   Lane& lane = lanes_[number];
   const Lane::Post due = lane.posts.front();
   lane.posts.erase(lane.posts.begin());
-  executor_.send_slice(now, *due.to, call_, number % channels_, due.bytes, due.member);
-  if (lane.finished && lane.posts.empty()) --unfinished_;
+  executor_.send_slice(now, *due.to, call_, number % channels_, due.bytes, due.member, now - due.handled);
+  if (!lane.finished || !lane.posts.empty()) return;
+  --unfinished_;
+  --busy_;
 }
 
 void CollectiveRun::finish_step(Lane& lane) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/books/open_waits.hpp"
 #include "runtime/execution/connection.hpp"
 #include "schedule/collective/collective.hpp"
 #include "support/basics/time_parts.hpp"
@@ -37,19 +38,37 @@ class CollectiveRun {
   std::uint64_t moves() const { return moves_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
-  /// The reason for the time since the last call, or since `begin` (runtime/books/explanation.hpp).
-  void begin_at(Time begin) { explained_ = begin; }
-  template <class Why>
-  void explain(Time now, const Why& why) {
-    expected_ = 0;
-    why.add_to(parts_, (now - std::exchange(explained_, now)).ps());
+  void begin_at(Time begin) { settled_ = begin; }
+  /// Until now it was being launched.
+  void launched_at(Time now) {
+    launched_ = now;
+    parts_[TimePart::launch] += (now - std::exchange(settled_, now)).ps();
+    for (Lane& lane : lanes_) lane.since = now;
   }
-  /// The same will be called if there are moves: for advance(), which tells peers how late this rank was.
-  template <class Why>
-  void expect(Time now, const Why& why) {
-    expected_ = why.peers((now - explained_).ps());
+  /// Lanes that are not at their end, and those of them that handle slices, or post the last ones.
+  std::uint32_t open_lanes() const { return unfinished_; }
+  std::uint32_t busy_lanes() const { return busy_; }
+  /// To be called before each change: what lanes have handled counts until now, and waits go on (OpenWaits).
+  void settle(Time now) {
+    open_.pass((now - std::exchange(settled_, now)).ps());
+    open_.settle(parts_, busy_, unfinished_);
   }
-  void launched_at(Time now) { launched_ = now; }
+  /// ps for which lanes of `channel` have waited, the longest of them.
+  std::int64_t wait(Time now, std::uint32_t channel) const;
+  /// What explain_wait() adds if the wait of `wait` ps has ended because of `why` (runtime/books/explanation.hpp).
+  /// advance() tells peers how late this rank was, so that it needs this before.
+  template <class Why>
+  const TimeParts& expect(const Why& why, std::int64_t wait) {
+    return expected_ = parts_of_wait(why, wait, open_.open());
+  }
+  /// What was expected has come: the wait has ended.
+  void explain_wait() {
+    parts_ += std::exchange(expected_, {});
+    open_.take();
+  }
+  void forget_expected() { expected_ = {}; }
+  /// All lanes are at their end: what they waited for last were other lanes.
+  void explain_rest() { parts_[TimePart::handling] += open_.take(); }
   /// Of all the time that was explained.
   const TimeParts& parts() const { return parts_; }
   /// The reason why the first unfinished lane waits.
@@ -78,6 +97,7 @@ class CollectiveRun {
     SendConnection* to = nullptr;
     struct Post {
       Time due;
+      Time handled;
       SendConnection* to;
       Bytes bytes;
       std::uint32_t member;
@@ -85,6 +105,7 @@ class CollectiveRun {
     std::vector<Post> posts;  // handled, not yet sent; few, in the order of their times
     Bytes done;               // of the step
     Time fetched = long_ago;  // the slice that was received last
+    Time since;               // it waits, if it does
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
   };
@@ -122,10 +143,12 @@ class CollectiveRun {
   std::uint64_t messages_ = 0;
   std::uint64_t moves_ = 0;
   Bytes bytes_;
-  Time explained_;
+  std::uint32_t busy_ = 0;
+  Time settled_;
+  OpenWaits open_;
   TimeParts parts_;
+  TimeParts expected_;
   Time launched_;
-  std::int64_t expected_ = 0;  // ps of peers that explain() will add
 };
 
 }  // namespace weft

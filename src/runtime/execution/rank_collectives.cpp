@@ -47,13 +47,20 @@ void RankExecutor::end_collective(Time now, const LiveOperation& live) {
 void RankExecutor::on_lane_timer(Time now, const LaneTimer& timer) {
   cause_ = timer.cause;
   CollectiveRun& run = *live_.at(timer.operation).collective;
-  const Because why{timer.lane == no_lane ? TimePart::launch : TimePart::handling};
-  book_.explain(now, why);
-  run.explain(now, why);
-  if (timer.lane == no_lane)
-    launch_collective(now, timer.operation);
-  else if (run.on_timer(now, timer.lane))
-    complete(now, timer.operation);
+  if (timer.lane == no_lane) {
+    book_.explain_launch(now);
+    return launch_collective(now, timer.operation);
+  }
+  if (book_.explains()) settle(now, run);
+  if (!run.on_timer(now, timer.lane)) return;
+  run.explain_rest();
+  book_.explain(now, Because{TimePart::handling});
+  complete(now, timer.operation);
+}
+
+void RankExecutor::settle(Time now, CollectiveRun& run) {
+  book_.settle(now, run.busy_lanes(), run.open_lanes());
+  run.settle(now);
 }
 
 template <class Why>
@@ -63,12 +70,20 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
   const std::uint64_t id = running->second;
   CollectiveRun& run = *live_.at(id).collective;
   const std::uint64_t moves = run.moves();
-  if (book_.explains()) run.expect(now, why);
+  std::int64_t wait = 0;
+  if (book_.explains()) {
+    settle(now, run);
+    wait = channel < run.channels() ? run.wait(now, channel) : 0;
+    run.expect(why, wait);
+  }
   const bool finished = channel < run.channels() && run.advance(now, channel);
-  // A slot that became free with others free, or a slice that came too early: no one waited for that.
-  if (book_.explains() && (finished || run.moves() != moves)) {
-    book_.explain(now, why);
-    run.explain(now, why);
+  if (book_.explains()) {
+    // A slot that became free with others free, or a slice that came too early: no one waited for that.
+    if (finished || run.moves() != moves) {
+      run.explain_wait();
+      book_.explain_wait(why, wait);
+    }
+    run.forget_expected();
   }
   if (!finished) return;
   complete(now, id);
@@ -84,7 +99,8 @@ void RankExecutor::on_slice(Time now, const Message& message, const TimeParts& p
     serve(message.communicator);
     make_progress(now);
   }
-  advance_collective(now, message.communicator, message.channel, BecauseOfMessage{parts});
+  advance_collective(now, message.communicator, message.channel,
+                     BecauseOfMessage{parts, Time::from_ps(std::int64_t{message.posting} * 1000)});
 }
 
 BecauseOfSending RankExecutor::since_last_answer(Time now, std::uint32_t queue_pair) {
@@ -107,8 +123,9 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair, Time late) {
 }
 
 void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
-                              Bytes bytes, std::uint32_t member) {
+                              Bytes bytes, std::uint32_t member, Time posting) {
   Message message;
+  message.posting = static_cast<std::uint32_t>(std::min<std::int64_t>(posting.ps() / 1000, UINT32_MAX));
   message.bytes = bytes;
   message.source_rank = rank_.value();
   message.destination_rank = connection.peer;

@@ -80,9 +80,9 @@ class RankExecutor {
   ReceiveConnection& receive_connection(std::uint32_t communicator, std::uint32_t channel, std::uint32_t source) {
     return connections_.receive_connection(communicator, channel, source);
   }
-  /// `member`: index of the receiver in the communicator.
+  /// `member`: index of the receiver in the communicator. `posting`: how long it took to hand the slice to the NIC.
   void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes,
-                  std::uint32_t member);
+                  std::uint32_t member, Time posting);
   const Placement& placement() const { return placement_; }
   void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair, Time late);
   bool explains() const { return book_.explains(); }
@@ -123,6 +123,7 @@ class RankExecutor {
   void launch_collective(Time now, std::uint64_t operation);
   void on_lane_timer(Time now, const LaneTimer& timer);
   void on_slice(Time now, const Message& message, const TimeParts& parts);
+  void settle(Time now, CollectiveRun& run);
   /// `why`: the event that ended the wait (runtime/books/explanation.hpp).
   template <class Why>
   void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel, const Why& why);

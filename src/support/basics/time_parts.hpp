@@ -72,6 +72,18 @@ class TimeParts {
     for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i] += other.ps_[i];
     return *this;
   }
+  /// Parts of `from` ps become parts of `to` ps, in the same shares; what rounding leaves goes to the longest one.
+  void scale(std::int64_t from, std::int64_t to) {
+    std::int64_t rest = to;
+    auto longest = ps_.begin();
+    for (auto part = ps_.begin(); part != ps_.end(); ++part) {
+      if (*part == 0) continue;
+      *part = static_cast<std::int64_t>(static_cast<__int128>(*part) * to / from);
+      rest -= *part;
+      if (*part > *longest) longest = part;
+    }
+    *longest += rest;
+  }
   void fill(std::int64_t ps) { ps_.fill(ps); }
   auto begin() { return ps_.begin(); }
   auto end() { return ps_.end(); }

@@ -79,6 +79,7 @@ struct Message {
   Time last_sent = not_sent;   ///< its last packet left, the last time; not_sent: there are no packets
   Time arrived;                ///< its last packet did; 0: when the message was delivered
   std::uint32_t repaired = 0;  ///< the packet that completed it had been sent again
+  std::uint32_t posting = 0;   ///< ns before `issued`: for so long it was being handed to its NIC
 
   /// It is handed to a queue pair: sums until now.
   void begin(const SendTimes& times) {

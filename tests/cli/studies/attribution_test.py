@@ -198,6 +198,25 @@ class Attribution(ProgramTest):
         return [(str(names["from_name"][link]), int(job), int(ahead), int(time))
                 for link, job, ahead, time in zip(waits["link"], waits["job"], waits["ahead"], waits["time"])]
 
+    def test_channels_side_by_side(self):
+        """An all-to-all of four servers of eight H100 by NCCL's channels, where 16 GPUs share one or four uplinks. Queues
+        are all that an ideal network does not have, so the part of the time that it saves was spent on them; on idle lanes
+        while others handle slices, too. A twentieth is for peers, which waited for queues themselves."""
+        for spines in (1, 4):
+            with self.subTest(spines=spines):
+                experiment = {"topology": {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 16, "spines": spines,
+                                           "link_rate": "400 Gb/s", "link_delay": "100 ns", "server": {"design": "hgx_h100"}},
+                              "network": NETWORK, "output": {"messages": "none"},
+                              "workload": {"kind": "collective", "collective": "all_to_all", "size": "16 MiB",
+                                           "algorithm": "nccl"}}  # fmt: skip
+                path = self.simulate(experiment)[1]
+                [job] = self.rows(path, "jobs")
+                time = int(table(path, "jobs")["time"][0])
+                ideal = self.simulate({**experiment, "network": {**NETWORK, "fidelity": "ideal"}}, output="ideal.h5")[1]
+                self.assertEqual(sum(job.values()), 32 * time)
+                self.assertAlmostEqual(job["queueing"] / (32 * time), 1 - int(table(ideal, "jobs")["time"][0]) / time,
+                                       delta=0.05)
+
     def test_two_jobs_at_one_link(self):
         """The first packets of both arrive together: one of the two jobs waits for one packet of the other. Job a's last
         packet, which represents it, waits for a packet of b, or for as long behind its own that waited for it."""
