@@ -91,6 +91,19 @@ std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {
   return call.graph && known_server(call) < call.communicator->size() ? P2pRounds::group_of(known_server(call)) : 1;
 }
 
+std::int64_t bytes_between(const CollectiveCall& call, std::uint32_t from, std::uint32_t to) {
+  switch (call.kind) {
+    case CollectiveKind::all_to_all:
+      return pair_bytes(call, from, to);
+    case CollectiveKind::gather:
+      return to == call.root ? block_bytes(call, from) : 0;
+    case CollectiveKind::scatter:
+      return from == call.root ? block_bytes(call, to) : 0;
+    default:
+      return to == (from + 1) % call.communicator->size() ? call.size.count() : 0;
+  }
+}
+
 /// Data from one rank to another, by their place in the sender's input or the receiver's output: that of the rank whose
 /// lane it is, which is the sender if `out`. Both places are known of what stays.
 struct Transfer {
@@ -99,26 +112,30 @@ struct Transfer {
   std::int64_t output = 0;
 };
 Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t to, bool out) {
-  const std::uint32_t n = call.communicator->size();
+  const std::int64_t bytes = bytes_between(call, from, to);
+  // No disk access for the places of pairs that send nothing, which are most pairs in a table of many ranks.
+  if (bytes == 0) return {};
   switch (call.kind) {
     case CollectiveKind::all_to_all: {
-      // No disk access for the places of pairs that send nothing, which are most pairs in a table of many ranks.
-      const std::int64_t bytes = pair_bytes(call, from, to);
-      if (bytes == 0) return {};
       // A place at the other end would fetch lines of the table that belong to that rank.
       const std::int64_t input = out ? pair_input(call, from, to) : 0;
       const std::int64_t output = out && from != to ? 0 : pair_output(call, from, to);
       return {bytes, input, output};
     }
     case CollectiveKind::gather:
-      if (to != call.root) return {};
-      return {block_bytes(call, from), 0, block_begin(call, from)};
+      return {bytes, 0, block_begin(call, from)};
     case CollectiveKind::scatter:
-      if (from != call.root) return {};
-      return {block_bytes(call, to), block_begin(call, to), 0};
+      return {bytes, block_begin(call, to), 0};
     default:
-      return to == (from + 1) % n ? Transfer{call.size.count(), 0, 0} : Transfer{};
+      return {bytes, 0, 0};
   }
+}
+
+/// Whether a rank's send or receive of a round has this part. Those that have none are no work of the part's channel
+/// (src/enqueue.cc, addP2pToPlan), and batches are counted without them.
+bool is_work(const CollectiveCall& call, std::uint32_t index, const P2pRounds::Peers& peers, std::uint32_t part) {
+  const auto has_it = [&](std::int64_t bytes) { return bytes > 0 && part < parts_of(call, bytes); };
+  return has_it(bytes_between(call, index, peers.to)) || has_it(bytes_between(call, peers.from, index));
 }
 
 Transfer part_of(const Transfer& whole, std::uint32_t part, std::uint32_t parts) {
@@ -140,6 +157,8 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
     const std::uint32_t base = channel_of_round(rounds.round() / alike, channels);
     const std::uint32_t part = (channel + channels - base) % channels;
     if (part >= max) continue;
+    const P2pRounds::Peers peers = rounds.peers(index);
+    if (!is_work(call, index, peers, part)) continue;
     const std::uint32_t number = of_channel++;
     if (number % batch == 0 && number > 0) {
       // The whole kernel ends a batch before the next one: the end of this lane's part, and that of the others.
@@ -151,7 +170,6 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
       }
     }
     if (number % batch != place) continue;
-    const P2pRounds::Peers peers = rounds.peers(index);
     const std::uint32_t peer = out ? peers.to : peers.from;
     const Transfer whole = transfer(call, out ? index : peer, out ? peer : index, out);
     const Transfer moved = part_of(whole, part, parts_of(call, whole.bytes));

@@ -87,6 +87,21 @@ class CollectiveKernel(ProgramTest):
         expected += 1e12 * chunk * (max(0, 1 / (10 * warp) - 16 / link) + 1 / (9 * warp))
         self.assertAlmostEqual(self.time(server("h100", **exchange))[0] - alone, expected, delta=1e6)
 
+    def test_all_to_all_of_64(self):
+        # 64 messages of 1 MiB, the own one included, on 32 channels: a block works on two at a time, and of its 20 warps four
+        # receive each (NCCL src/device/sendrecv.h). They begin when the first chunks are there, over 900 GB/s of which 8 of 10
+        # flits are data. Messages one after another would take twice as long.
+        kernel = yaml.safe_load((SOURCE / "collectives/kernels/b200.yaml").read_text())
+        text = server(collective="all_to_all", ranks=64, size="64 MiB")
+        text["topology"]["design"] = "gb200_nvl72"
+        text["network"] = NETWORK | {"mtu": "32 KiB", "header": "496 B", "wire_overhead": "160 B"}
+        copied = 1e12 * (1 << 20) / (4 * rate(kernel["warp_rate"]))
+        once = sum(microseconds(kernel[key]) for key in ("launch", "second_channel", "pair_buffers"))
+        first_chunks = 1e12 * 64 * (512 << 10) / (0.8 * 900e9)
+        time, _ = self.time(text)
+        self.assertGreater(time, once + copied)
+        self.assertLess(time, once + copied + first_chunks + 10e6)
+
     def test_ranges(self):
         # Each level takes its own values: of the smallest all-gather launch, two trips and the latency of a message.
         alone, _ = self.time(server("none"))
