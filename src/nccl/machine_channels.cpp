@@ -170,6 +170,15 @@ ServerChannels channels_of(const NcclSystem& system, const ServerGraphs& graphs)
   return result;
 }
 
+/// The share of the rings that an accelerator sends on over its links, of the one with the largest. The last one of a
+/// ring in a server sends to its NIC, unless the way leads over the NIC of another one (PXN).
+double rings_on_links(const NcclSystem& system, const NcclSearchGraph& ring) {
+  if (!system.several_servers() || ring.channels.empty() || ring.inter_type >= PathType::peers_nic) return 1;
+  std::vector<std::uint32_t> to_nic(system.count(Kind::gpu), 0);
+  for (const NcclSearchChannel& channel : ring.channels) ++to_nic[channel.gpus.back()];
+  return 1 - *std::min_element(to_nic.begin(), to_nic.end()) / static_cast<double>(ring.channels.size());
+}
+
 }  // namespace
 
 NcclSystem nccl_system(const ServerDesign& design, const std::vector<std::uint32_t>& accelerators, Bandwidth nic_rate,
@@ -361,6 +370,7 @@ const MachineChannels::Kind& MachineChannels::kind(const std::vector<std::uint32
     const NcclSystem system = nccl_system(shape_->design, accelerators, nic_rate_, several_servers);
     at->second.graphs = searched_or_given(system);
     at->second.channels = channels_of(system, at->second.graphs);
+    at->second.rings_on_links = rings_on_links(system, at->second.graphs.ring);
     at->second.peer_channels = channels_to_a_peer(system, gigabytes(nic_rate_) * shape_->design.ports_per_nic);
   }
   return at->second;
@@ -416,7 +426,9 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   speeds.nvls_heads = static_cast<std::uint32_t>(kinds.front()->channels.heads.size());
   speeds.nic = gigabytes(nic_rate_) * shape_->design.ports_per_nic;
   speeds.same_rings = true;
+  speeds.rings_on_links = 0;
   for (const Kind* one : kinds) {
+    speeds.rings_on_links = std::max(speeds.rings_on_links, one->rings_on_links);
     const ServerGraphs& graphs = one->graphs;
     speeds.ring_intra = std::min(speeds.ring_intra, graphs.ring.intra);
     speeds.ring_inter = std::min(speeds.ring_inter, graphs.ring.inter);

@@ -59,6 +59,7 @@ class MachineChannels {
   struct Kind {
     ServerGraphs graphs;
     ServerChannels channels;
+    double rings_on_links = 1;
     std::uint32_t peer_channels = 1;
   };
   /// Those of a communicator, and of which kind each is.

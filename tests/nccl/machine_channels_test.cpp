@@ -106,6 +106,15 @@ TEST(MachineChannels, RingsAndTreesOfTwoAmpereServers) {
   EXPECT_EQ(graph->speeds().tree_intra, 30);
 }
 
+// Of a Hopper's rings, one of eight leaves the server at the GPU's own NIC. An Ampere's leave over the NIC of another
+// GPU, to which the way leads over the links, as do all rings inside one server.
+TEST(MachineChannels, ShareOfRingsOnTheLinks) {
+  EXPECT_EQ(cluster_of(hopper).of_first(16)->speeds().rings_on_links, 7.0 / 8);
+  EXPECT_EQ(cluster_of(hopper).of_first(8)->speeds().rings_on_links, 1);
+  Cluster& ampere = cluster_of("{design: dgx_a100, wiring: packed, pxn: true}");
+  EXPECT_EQ(ampere.of_first(16)->speeds().rings_on_links, 1);
+}
+
 TEST(MachineChannels, TreesOfTwoHopperServers) {
   Cluster& cluster = cluster_of(hopper);
   const auto graph = cluster.of_first(16);

@@ -201,7 +201,11 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   tuning.message_latency = protocol.message;
   tuning.step_latency = protocol.step;
   tuning.min_step = protocol.trip;
-  const Bandwidth of_link = Bandwidth::from_bps(kernel.link.bps() / busy_channels(call, channels));
+  // On a ring that leaves the server at an accelerator, its link carries nothing.
+  const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
+  const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);
+  const Bandwidth of_link =
+      Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(kernel.link.bps()) / share));
   tuning.copy_rate = tuning.reduce_rate =
       protocol.trip_bytes == Bytes(0)
           ? of_link

@@ -42,7 +42,8 @@ struct ChannelSpeeds {
   bool nvlink = true;           ///< inside servers, else PCIe
   bool tree_is_simple = false;  ///< all links of a server at one GPU
   bool same_rings = false;
-  double nic = 0;                   ///< of one NIC
+  double rings_on_links = 1;  ///< of the rings, those that an accelerator sends on over its links and not to its NIC
+  double nic = 0;             ///< of one NIC
   std::uint32_t peer_channels = 1;  ///< that sends and receives to a peer may use
   enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
   std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known

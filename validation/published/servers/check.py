@@ -12,6 +12,8 @@ FABRICS = (("A100", "dgx_a100", "200 Gb/s", (2, 4)), ("H100", "hgx_h100", "400 G
 SIZES = {2: (256 << 20, 256 << 20), 4: (256 << 20, 128 << 20), 16: (1 << 30, 128 << 20)}
 WITHIN = 15  # percent of the bound
 BALANCE = 1.02
+# Two servers of H100, NCCL_ALGO=RING: bytes, us (github.com/wutz/k8s-in-action d5fce86).
+MEASURED, WITHIN_OF_MEASURED = (512 << 20, 2622.9), 5  # percent
 
 
 def bound(experiment, collective, servers, rate):
@@ -52,3 +54,9 @@ def check(case):
                     "",
                     most_to_least <= BALANCE,
                 )
+    size, us = MEASURED
+    name, design, rate, _ = FABRICS[1]
+    changes = {"topology.link_rate": rate, "topology.hosts_per_leaf": 2, "topology.server.design": design, "workload.ranks": 2 * GPUS,
+               "workload.size": f"{size} B", "workload.algorithm": "nccl_ring"}  # fmt: skip
+    found = case.run(changes | larger_packets(case.experiment["network"]))[0].time / 1e6
+    case.within(f"2 x 8 {name}: all_reduce of {size >> 20} MiB, measured", [(us, WITHIN_OF_MEASURED / 100 * us, found)], "us")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import csv
+
+from measured_times import named
+
+SOURCE = "oracle-quickstart/oci-gpu-quickstarts 140fc62, GB200 NVL72"
+
+MIB = 1 << 20
+LARGE, LARGEST = 4096 * MIB, 8192 * MIB  # bytes, of measurements
+OF_A_RACK = 64
+# Two sizes in MiB that give our rate, by GPUs; and percent by which it may be off, None: shown beside the measured one.
+ALL_TO_ALL = {4: (1024, 2048, None), 8: (1024, 2048, None), 64: (512, 1024, 15), 128: (64, 128, 10), 192: (48, 96, None)}
+ALL_REDUCE = {4: (1024, 2048, 10), 128: (128, 256, 10)}
+
+
+def rate(first, second):
+    """GB/s: the additional bytes over the additional time, without what each call takes once."""
+    (size, us), (larger, more_us) = first, second
+    return (larger - size) / (more_us - us) / 1e3
+
+
+def racks(gpus):
+    return f"{gpus} GB200" + ("" if gpus <= OF_A_RACK else f" of {gpus // OF_A_RACK} racks")
+
+
+def check(case):
+    with open(case.folder / "measured.csv", encoding="utf-8") as file:
+        measured = {(row["collective"], int(row["gpus"]), int(row["bytes"])): float(row["time_us"])
+                    for row in csv.DictReader(line for line in file if not line.startswith("#"))}  # fmt: skip
+
+    def ours(collective, gpus, sizes):
+        def point(mib):
+            changes = {"workload.collective": collective, "workload.ranks": gpus, "workload.size": f"{mib * MIB} B"}
+            return mib * MIB, case.run(changes)[0].time / 1e6
+
+        return rate(*map(point, sizes))
+
+    def add(name, theirs, found, within):
+        error = f"{100 * (found / theirs - 1):+.1f} %"
+        if within is None:
+            case.compare(name, f"{theirs:.1f} GB/s", f"{found:.1f} GB/s", error)
+        else:
+            case.add(name, f"{theirs:.1f} GB/s ± {within} %", f"{found:.1f} GB/s", error, abs(found / theirs - 1) <= within / 100)
+
+    for gpus, (small, large, within) in ALL_TO_ALL.items():
+        add(f"{racks(gpus)}: bytes of an all_to_all over time, {named(LARGEST)} measured",
+            LARGEST / measured["all_to_all", gpus, LARGEST] / 1e3, ours("all_to_all", gpus, (small, large)), within)  # fmt: skip
+    for gpus, (small, large, within) in ALL_REDUCE.items():
+        theirs = rate(*((size, measured["all_reduce", gpus, size]) for size in (LARGE, LARGEST)))
+        add(f"{racks(gpus)}: bytes of an all_reduce over time, what {named(LARGEST)} have more than {named(LARGE)}", theirs,
+            ours("all_reduce", gpus, (small, large)), within)  # fmt: skip
