@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include "collectives/choice/tuner_table.hpp"
+#include "collectives/steps/exchange.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/selection.hpp"
 
@@ -147,6 +149,11 @@ double chain_latency(const NcclMachine& m, Protocol protocol) {
   return m.ranks() * (m.version == NcclVersion::v2_21 ? early_tree_step_us : hardware[of(A::tree)][p]);
 }
 
+/// Of each step of a ring over several servers: getNetOverhead.
+double overhead_us(const NcclMachine& m, Protocol protocol) {
+  return (m.cpu == NcclMachine::Cpu::amd ? 2 : 1) * (protocol == Protocol::simple ? 3 : 1);
+}
+
 double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const std::size_t a = of(algorithm);
   const std::size_t p = of(protocol);
@@ -168,8 +175,7 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) return latency + chain_latency(m, protocol);
   const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double between = m.servers == 1 ? 0 : times * (m.servers - (times == 2 && up_to_2_22(m) ? 0 : 1));
-  double overhead = m.servers == 1 ? 0 : m.cpu == NcclMachine::Cpu::amd ? 2 : 1;
-  if (protocol == Protocol::simple) overhead *= 3;
+  const double overhead = m.servers == 1 ? 0 : overhead_us(m, protocol);
   return latency + (times * (n - 1) - between) * std::max(intra, overhead) + between * inter;
 }
 
@@ -198,16 +204,44 @@ NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, Nccl
   return estimate;
 }
 
+NcclEstimate nccl_estimate(const TunerTable& table, const NcclMachine& machine, CollectiveKind kind,
+                           NcclAlgorithm algorithm, Protocol protocol, std::int64_t bytes) {
+  const bool tree = algorithm == A::tree;
+  const TunerTable::Algorithm& numbers = tree ? table.tree : table.ring;
+  const std::size_t p = of(protocol);
+  const double n = machine.ranks();
+  const double all_reduce = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const std::vector<double>& correction = numbers.correction[p];
+  const auto place =
+      static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes >> 6, 1))) - 1);
+  const double share = machine.servers <= 2 ? numbers.share_of_two[p] : numbers.share_of_more[p];
+  const bool corrected = tree || machine.servers > 1;
+  const double bus = table.bus_gbps * share * (corrected ? correction[std::min(place, correction.size() - 1)] : 1);
+  if (tree)
+    return {table.base_us[p] + 2 * ((machine.ranks_per_server - 1) * numbers.link_us[p] +
+                                    log2_floor(machine.servers) * numbers.network_us[p]),
+            bus / 2};
+  const double overhead = machine.servers == 1 ? 0 : overhead_us(machine, protocol);
+  const double between = machine.servers == 1 ? 0 : all_reduce * (machine.servers - 1);
+  const double steps = all_reduce * (n - 1);
+  return {
+      table.base_us[p] + (steps - between) * std::max(numbers.link_us[p], overhead) + between * numbers.network_us[p],
+      bus * n / steps};
+}
+
 namespace {
 
-/// Channels that a call of so many bytes gets.
-std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgorithm algorithm, Protocol protocol,
-                           std::uint32_t ranks) {
-  const std::int64_t threads = protocol == Protocol::ll128 ? 640 : 512;
-  std::int64_t threshold = protocol == Protocol::simple ? 64 : 8;
-  if (protocol == Protocol::ll && algorithm == NcclAlgorithm::ring) threshold *= ranks;
+/// Channels that a call of so many bytes gets. `threshold`: bytes of a thread from which on there are more.
+std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, std::int64_t threads, std::int64_t threshold) {
   while (channels > 1 && bytes < channels * threads * threshold) --channels;
   return channels;
+}
+std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgorithm algorithm, Protocol protocol,
+                           std::uint32_t ranks, std::int64_t threads = 0) {
+  if (threads == 0) threads = protocol == Protocol::ll128 ? 640 : 512;
+  std::int64_t threshold = protocol == Protocol::simple ? 64 : 8;
+  if (protocol == Protocol::ll && algorithm == NcclAlgorithm::ring) threshold *= ranks;
+  return channels_for(channels, bytes, threads, threshold);
 }
 
 /// `only`: one of its algorithms if it can do the call, as named by NCCL_ALGO; empty: all.
@@ -284,9 +318,14 @@ class NcclTuner : public CollectiveSelector {
               {},
               small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
     }
+    if (call.graph && !call.graph->speeds().tuner.empty()) {
+      const TunerTable& table = tuner_table(call.graph->speeds().tuner);
+      if (table.protocols_of(kind) != nullptr && machine.servers >= table.least_servers)
+        return choose(table, call, machine, channels);
+    }
     Selection best;
     double min = INFINITY;
-    const bool only = !only_.empty() && (kind == CollectiveKind::all_reduce || only_ == "ring");
+    const bool only = takes_only(kind);
     const auto weigh = [&](NcclAlgorithm algorithm, const char* name, Protocol protocol) {
       if (only && only_ != name) return;
       const double time = nccl_estimate(machine, kind, algorithm, protocol, bytes).time_us(bytes);
@@ -313,6 +352,43 @@ class NcclTuner : public CollectiveSelector {
     if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
     best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", min);
     return best;
+  }
+
+  /// RCCL's choice, ROCm/rccl src/enqueue.cc (topoGetAlgoInfo): the algorithm by time, then the protocol by bytes.
+  Selection choose(const TunerTable& table, const CollectiveCall& call, const NcclMachine& machine,
+                   std::uint32_t channels) const {
+    const std::int64_t bytes = call.size.count();
+    const CollectiveKind kind = call.kind;
+    const bool only = takes_only(kind);
+    bool tree = false;
+    double min = INFINITY;
+    for (const auto& [algorithm, name] : {std::pair(A::tree, "double_binary_tree"), std::pair(A::ring, "ring")}) {
+      if (only ? only_ != name : algorithm == A::tree && kind != CollectiveKind::all_reduce) continue;
+      for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+        const double time = nccl_estimate(table, machine, kind, algorithm, protocol, bytes).time_us(bytes);
+        if (time >= min) continue;
+        min = time;
+        tree = algorithm == A::tree;
+      }
+    }
+    Selection best;
+    best.algorithm = tree ? "double_binary_tree" : "ring";
+    best.protocol = table.protocol(kind, bytes, machine.ranks(), machine.servers);
+    const TunerTable::Protocols& limits = *table.protocols_of(kind);
+    const auto& threshold = best.protocol == Protocol::ll ? limits.ll : limits.ll128;
+    best.channels =
+        threshold && best.protocol != Protocol::simple
+            ? channels_for(channels, bytes, table.threads, *threshold * machine.ranks())
+            : channels_for(channels, bytes, tree ? A::tree : A::ring, best.protocol, machine.ranks(), table.threads);
+    if (tree && best.protocol == Protocol::simple && call.tuning.chunk.count() == 0)
+      best.chunk = Bytes(table.tree_chunk(bytes, best.channels, machine.ranks_per_server, machine.servers,
+                                          MessageSizes::nccl_step_bytes(Protocol::simple)));
+    best.reason = fmt::format("the servers' table gives it {:.2f} us, and its sizes the protocol", min);
+    return best;
+  }
+
+  bool takes_only(CollectiveKind kind) const {
+    return !only_.empty() && (kind == CollectiveKind::all_reduce || only_ == "ring");
   }
 
   std::string_view only_;

@@ -52,4 +52,9 @@ struct NcclEstimate {
 NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, NcclAlgorithm algorithm, Protocol protocol,
                            std::int64_t bytes);
 
+struct TunerTable;
+/// The same with a table's numbers, of rings and trees.
+NcclEstimate nccl_estimate(const TunerTable& table, const NcclMachine& machine, CollectiveKind kind,
+                           NcclAlgorithm algorithm, Protocol protocol, std::int64_t bytes);
+
 }  // namespace weft

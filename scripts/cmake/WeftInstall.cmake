@@ -14,7 +14,7 @@ foreach(file ${files})
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${file} DESTINATION ${data}/${folder})
 endforeach()
-install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
+install(DIRECTORY collectives/selections collectives/kernels collectives/transports collectives/tuners DESTINATION ${data}/collectives)
 
 # Plots, studies, the comparison of results and the module that reads them: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results scripts/export_torch.py DESTINATION ${data}/scripts)

@@ -441,6 +441,12 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
     speeds.tree_is_simple |= graphs.tree.pattern == GraphPattern::tree;
     speeds.same_rings &= graphs.ring.same_channels;
   }
+  // A library knows such servers only as a whole, and searches for parts of them.
+  const bool tabled = std::all_of(kinds.begin(), kinds.end(), [this](const Kind* one) {
+    return one->channels.accelerators.size() == shape_->design.gpus;
+  });
+  if (tabled && !shape_->design.rings_of_several_servers.orders.empty() && shape_->design.given_graphs.empty())
+    speeds.tuner = shape_->design.collective_tuner;
   return speeds;
 }
 

@@ -208,6 +208,7 @@ class ServerReader {
     if (const auto transport = find("collective_transport")) design_.collective_transport = transport->text();
     if (const auto file = find("nccl_graphs")) design_.given_graphs = read_nccl_graphs(*file, design_);
     read_rings();
+    read_tuner();
     if (const auto behind = find("nics_behind_cpu")) design_.nics_behind_cpu = behind->boolean();
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
     read_one_of("architecture", gpu_architecture_names, design_.architecture);
@@ -240,6 +241,21 @@ class ServerReader {
       design_.rings_of_several_servers = ring_table(*table);
     }
     rings->finish();
+  }
+  /// Its numbers are for the rings of a table.
+  void read_tuner() {
+    const auto tuner = find("collective_tuner");
+    if (!tuner || tuner->text() == "none") return;
+    namespace fs = std::filesystem;
+    std::vector<std::string> names;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(data_directory("collectives") / "tuners", ignored))
+      names.push_back(entry.path().stem().string());
+    std::sort(names.begin(), names.end());
+    tuner->one_of(names);
+    if (spec_.is_map() && spec_.has("collective_tuner") && design_.rings_of_several_servers.orders.empty())
+      throw tuner->error("collective_tuner has numbers for rings of a table; expected `rings` with several_servers");
+    design_.collective_tuner = tuner->text();
   }
   ServerDesign::RingTable ring_table(const Spec& spec) const {
     constexpr std::int64_t max_repeat = 32;

@@ -48,6 +48,7 @@ struct ChannelSpeeds {
   enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
   std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
   std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
+  std::string tuner;      ///< numbers by which algorithms are chosen, by name; empty: NCCL's
   bool gpudirect = true;  ///< NICs read and write their memory
   bool nics_behind_cpu = false;
 };

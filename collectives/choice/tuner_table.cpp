@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "collectives/choice/tuner_table.hpp"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "support/basics/kept_for_command.hpp"
+#include "support/documents/spec.hpp"
+#include "support/system/data_directory.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::array<const char*, 3> protocol_names = {"ll", "ll128", "simple"};
+
+/// One value of each protocol.
+template <typename Value, typename Read>
+std::array<Value, 3> of_protocols(const Spec& map, const Read& read) {
+  std::array<Value, 3> result;
+  for (std::size_t p = 0; p < 3; ++p) result[p] = read(map.at(protocol_names[p]));
+  map.finish();
+  return result;
+}
+
+TunerTable::ByProtocol times_of(const Spec& map) {
+  return of_protocols<double>(map, [](const Spec& value) { return static_cast<double>(value.time().ps()) / 1e6; });
+}
+
+TunerTable::ByProtocol shares_of(const Spec& map) {
+  return of_protocols<double>(map, [](const Spec& value) { return value.number(1e-6, 10); });
+}
+
+std::vector<double> factors_of(const Spec& list) {
+  std::vector<double> factors;
+  for (const Spec& one : list.items()) factors.push_back(one.number(1e-6, 10));
+  if (factors.empty()) throw list.error("found no factor; expected those of 64 B, 128 B and so on");
+  return factors;
+}
+
+TunerTable::Algorithm algorithm_of(const Spec& map) {
+  TunerTable::Algorithm result;
+  result.link_us = times_of(map.at("link"));
+  result.network_us = times_of(map.at("network"));
+  result.share_of_two = shares_of(map.at("share_of_two"));
+  result.share_of_more = shares_of(map.at("share_of_more"));
+  result.correction = of_protocols<std::vector<double>>(map.at("correction"), factors_of);
+  map.finish();
+  return result;
+}
+
+TunerTable::Protocols protocols_in(const Spec& map) {
+  TunerTable::Protocols result;
+  result.ll_up_to = map.at("ll_up_to").bytes().count();
+  result.ll128_from = map.at("ll128_from").bytes().count();
+  result.ll128_up_to = map.at("ll128_up_to").bytes().count();
+  if (const auto more = map.find("more_servers")) result.more_servers = more->number(1, 1000);
+  if (const auto threshold = map.find("threshold")) {
+    result.ll = threshold->at("ll").bytes().count();
+    result.ll128 = threshold->at("ll128").bytes().count();
+    threshold->finish();
+  }
+  map.finish();
+  return result;
+}
+
+TunerTable table_of(const Spec& spec) {
+  TunerTable table;
+  table.least_servers = static_cast<std::uint32_t>(spec.at("least_servers").integer(1, 1 << 20));
+  table.bus_gbps = static_cast<double>(spec.at("bus_rate").bandwidth().bps()) / 8e9;
+  table.threads = spec.at("threads").integer(1, 1024);
+  table.base_us = times_of(spec.at("base_latency"));
+  table.tree = algorithm_of(spec.at("tree"));
+  table.ring = algorithm_of(spec.at("ring"));
+  const Spec protocols = spec.at("protocols");
+  table.all_reduce = protocols_in(protocols.at("all_reduce"));
+  table.all_gather = protocols_in(protocols.at("all_gather"));
+  table.reduce_scatter = protocols_in(protocols.at("reduce_scatter"));
+  protocols.finish();
+  for (const Spec& chunks : spec.at("tree_chunks").items()) {
+    table.tree_chunks.push_back({chunks.at("levels").integer(1, 1024), chunks.at("down_to").bytes().count()});
+    chunks.finish();
+  }
+  spec.finish();
+  return table;
+}
+
+}  // namespace
+
+const TunerTable::Protocols* TunerTable::protocols_of(CollectiveKind kind) const {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return &all_reduce;
+    case CollectiveKind::all_gather:
+      return &all_gather;
+    case CollectiveKind::reduce_scatter:
+      return &reduce_scatter;
+    default:
+      return nullptr;
+  }
+}
+
+Protocol TunerTable::protocol(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks,
+                              std::uint32_t servers) const {
+  const Protocols& limits = *protocols_of(kind);
+  const std::int64_t of_a_rank = kind == CollectiveKind::all_reduce ? bytes : bytes / ranks;
+  const double up_to = static_cast<double>(limits.ll128_up_to) * (servers > 2 ? limits.more_servers : 1);
+  if (of_a_rank > limits.ll128_from && static_cast<double>(of_a_rank) <= up_to) return Protocol::ll128;
+  return of_a_rank <= limits.ll_up_to ? Protocol::ll : Protocol::simple;
+}
+
+std::int64_t TunerTable::tree_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t ranks_per_server,
+                                    std::uint32_t servers, std::int64_t largest) const {
+  const std::int64_t depth = std::int64_t{ranks_per_server} - 1 + std::bit_width(servers) - 1;
+  std::int64_t chunk = largest;
+  for (const Chunks& step : tree_chunks)
+    while (bytes / (channels * chunk) < depth * step.levels && chunk > step.down_to) chunk /= 2;
+  return chunk;
+}
+
+const TunerTable& tuner_table(const std::string& name) {
+  static KeptForCommand<std::string, TunerTable> kept;
+  auto& known = kept.values();
+  if (const auto at = known.find(name); at != known.end()) return at->second;
+  const auto path = data_directory("collectives") / "tuners" / (name + ".yaml");
+  return known.emplace(name, table_of(Spec::load(path))).first->second;
+}
+
+}  // namespace weft
