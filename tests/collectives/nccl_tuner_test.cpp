@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectives/choice/tuner_table.hpp"
 #include "schedule/collective/selection.hpp"
 
 namespace weft::nccl_tuner_test {
@@ -324,6 +325,71 @@ TEST(Selections, TablesAndTheBest) {
       const Selection found = choice(table, *parse_collective_kind(kind), 6, 1000);
       EXPECT_TRUE(find_collective(found.algorithm)->supports(*parse_collective_kind(kind))) << table << " " << kind;
     }
+}
+
+// RCCL's numbers for servers of 8 MI300X (ROCm/rccl 9e22c79d, src/graph/tuning.cc, tuning_model_5), a bus of 336 GB/s.
+TEST(NcclTuner, NumbersOfRccl) {
+  const TunerTable& table = tuner_table("rccl_mi300x");
+  NcclMachine machine;
+  machine.cpu = NcclMachine::Cpu::amd;
+  const auto estimate = [&](A a, std::int64_t bytes) {
+    return nccl_estimate(table, machine, all_reduce, a, Protocol::simple, bytes);
+  };
+  constexpr std::int64_t mib = 1 << 20;
+  // Two servers, 64 MiB (the 21st factor): the tree's 17 us + 2 (7 x 2.3 + 25) us, 336 GB/s x 0.11 / 2; the ring's 28
+  // steps of 3 x 2 us and 2 of 320 us, 336 GB/s x 16 / 30 x 0.1.
+  machine.servers = 2;
+  EXPECT_NEAR(estimate(A::tree, 64 * mib).latency_us, 17 + 2 * (7 * 2.3 + 25), 1e-9);
+  EXPECT_NEAR(estimate(A::tree, 64 * mib).bandwidth, 336 * 0.11 / 2, 1e-9);
+  EXPECT_NEAR(estimate(A::ring, 64 * mib).latency_us, 17 + 28 * 6 + 2 * 320, 1e-9);
+  EXPECT_NEAR(estimate(A::ring, 64 * mib).bandwidth, 336 * 16 / 30.0 * 0.1, 1e-9);
+  // 32 servers, 1 GiB: 2 x 5 levels of 25 us and a factor of 0.6 of 0.59; 62 steps of 320 us.
+  machine.servers = 32;
+  EXPECT_NEAR(estimate(A::tree, 1024 * mib).latency_us, 17 + 2 * (7 * 2.3 + 5 * 25), 1e-9);
+  EXPECT_NEAR(estimate(A::tree, 1024 * mib).bandwidth, 336 * 0.59 * 0.6 / 2, 1e-9);
+  EXPECT_NEAR(estimate(A::ring, 1024 * mib).latency_us, 17 + (510 - 62) * 6 + 62 * 320, 1e-9);
+  const auto tree_is_faster = [&](std::uint32_t servers, std::int64_t bytes) {
+    machine.servers = servers;
+    return estimate(A::tree, bytes).time_us(bytes) < estimate(A::ring, bytes).time_us(bytes);
+  };
+  EXPECT_TRUE(tree_is_faster(2, 64 * mib));
+  EXPECT_FALSE(tree_is_faster(2, 128 * mib));
+  EXPECT_FALSE(tree_is_faster(8, 1024 * mib));
+  EXPECT_FALSE(tree_is_faster(16, 1024 * mib));
+  EXPECT_TRUE(tree_is_faster(32, 1024 * mib));
+}
+
+// ROCm/rccl 00c78b70, src/rccl_wrap.cc (rcclUpdateCollectiveProtocol): bytes of a rank's block in gathers.
+TEST(NcclTuner, ProtocolsOfRccl) {
+  const TunerTable& table = tuner_table("rccl_mi300x");
+  constexpr std::int64_t kib = 1024;
+  constexpr std::int64_t mib = 1024 * kib;
+  const auto of = [&](CollectiveKind kind, std::int64_t bytes, std::uint32_t servers) {
+    return table.protocol(kind, bytes, 8 * servers, servers);
+  };
+  EXPECT_EQ(of(all_reduce, mib, 2), Protocol::ll);
+  EXPECT_EQ(of(all_reduce, mib + 1, 2), Protocol::ll128);
+  EXPECT_EQ(of(all_reduce, 9 * mib, 2), Protocol::ll128);
+  EXPECT_EQ(of(all_reduce, 9 * mib + 1, 2), Protocol::simple);
+  EXPECT_EQ(of(all_reduce, 34 * mib, 4), Protocol::ll128);  // up to 9 MiB x 3.8
+  EXPECT_EQ(of(all_reduce, 35 * mib, 4), Protocol::simple);
+  EXPECT_EQ(of(CollectiveKind::all_gather, 16 * 96 * kib, 2), Protocol::ll);
+  EXPECT_EQ(of(CollectiveKind::all_gather, 16 * 4928 * kib, 2), Protocol::ll128);
+  EXPECT_EQ(of(CollectiveKind::all_gather, 16 * 4929 * kib, 2), Protocol::simple);
+  EXPECT_EQ(of(CollectiveKind::reduce_scatter, 16 * 128 * kib, 2), Protocol::ll);
+  EXPECT_EQ(of(CollectiveKind::reduce_scatter, 16 * 129 * kib, 2), Protocol::ll128);
+  EXPECT_EQ(of(CollectiveKind::reduce_scatter, 16 * 3137 * kib, 2), Protocol::simple);
+}
+
+// ROCm/rccl 7383f10d, src/enqueue.cc (calcCollChunking): two servers have 7 + 1 levels. Of 64 MiB a channel has 1 MiB:
+// 8 chunks of 128 KiB are less than 8 x 8 and, less than 4 x 8, become 16 of 64 KiB, which are at least 8. 16 MiB: 4 of
+// 64 KiB are less than 8. 4 GiB: 128 of 512 KiB are enough.
+TEST(NcclTuner, ChunksOfRcclsTrees) {
+  const TunerTable& table = tuner_table("rccl_mi300x");
+  const auto chunk = [&](std::int64_t bytes) { return table.tree_chunk(bytes, 64, 8, 2, 512 << 10); };
+  EXPECT_EQ(chunk(std::int64_t{16} << 20), 32 << 10);
+  EXPECT_EQ(chunk(std::int64_t{64} << 20), 64 << 10);
+  EXPECT_EQ(chunk(std::int64_t{4} << 30), 512 << 10);
 }
 
 }  // namespace

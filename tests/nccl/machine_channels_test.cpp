@@ -344,8 +344,12 @@ TEST(MachineChannels, RingsOfATable) {
   EXPECT_EQ(
       Cluster("{design: mi300x, rings: {one_server: {orders: [[7, 6, 5, 4, 3, 2, 1, 0]]}}}").of_first(8)->channels(),
       2U);
-  // Half of a server's GPUs are not in the table.
+  // Half of a server's GPUs are not in the table, and RCCL has no numbers for them.
   EXPECT_GT(cluster.of({0, 1, 2, 3})->channels(), 0U);
+  EXPECT_EQ(two->speeds().tuner, "rccl_mi300x");
+  EXPECT_EQ(cluster.of({0, 1, 2, 3, 8, 9, 10, 11})->speeds().tuner, "");
+  EXPECT_EQ(Cluster("{design: mi300x, collective_tuner: none}").of_first(16)->speeds().tuner, "");
+  EXPECT_EQ(Cluster("{design: mi300x, rings: none}").of_first(16)->speeds().tuner, "");
 }
 
 TEST(MachineChannels, WrongTables) {
@@ -366,6 +370,9 @@ TEST(MachineChannels, WrongTables) {
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 0]]}}").find("GPU 0 is in the ring twice"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 3]]}}").find("3"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {repeat: 0, orders: [[0, 2, 1]]}}").find("repeat"), std::string::npos);
+  EXPECT_NE(complaint("none, collective_tuner: rccl_mi30x").find("found 'rccl_mi30x'"), std::string::npos);
+  EXPECT_NE(complaint("none, collective_tuner: rccl_mi300x").find("expected `rings` with several_servers"),
+            std::string::npos);
 }
 
 const char* const ampere_mesh =
