@@ -370,7 +370,7 @@ TEST(MachineChannels, WrongTables) {
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 0]]}}").find("GPU 0 is in the ring twice"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 3]]}}").find("3"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {repeat: 0, orders: [[0, 2, 1]]}}").find("repeat"), std::string::npos);
-  EXPECT_NE(complaint("none, collective_tuner: rccl_mi30x").find("found 'rccl_mi30x'"), std::string::npos);
+  EXPECT_NE(complaint("none, collective_tuner: rccl_mi30x").find("did you mean 'rccl_mi300x'"), std::string::npos);
   EXPECT_NE(complaint("none, collective_tuner: rccl_mi300x").find("expected `rings` with several_servers"),
             std::string::npos);
 }

@@ -252,6 +252,7 @@ class ServerReader {
     for (const auto& entry : fs::directory_iterator(data_directory("collectives") / "tuners", ignored))
       names.push_back(entry.path().stem().string());
     std::sort(names.begin(), names.end());
+    names.emplace_back("none");
     tuner->one_of(names);
     if (spec_.is_map() && spec_.has("collective_tuner") && design_.rings_of_several_servers.orders.empty())
       throw tuner->error("collective_tuner has numbers for rings of a table; expected `rings` with several_servers");
