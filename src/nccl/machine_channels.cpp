@@ -325,6 +325,23 @@ std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const Server
   return graphs;
 }
 
+namespace {
+
+/// Rings of a table that alternate (ServerDesign::RingTable), for all accelerators of a server.
+void alternate(const ServerDesign& design, ServerChannels& channels) {
+  const ServerDesign::RingTable& table = design.rings_of_several_servers;
+  for (const ServerChannels::Channel& ring : channels.rings)
+    channels.backward_rings.push_back({{ring.places.rbegin(), ring.places.rend()}, ring.nic_out, ring.nic_in});
+  for (const auto& [orders, to] :
+       {std::pair(&table.last_but_one, &channels.last_but_one), {&table.last, &channels.last}})
+    for (std::uint32_t i = 0; !orders->empty() && i < channels.rings.size(); ++i) {
+      const std::vector<std::uint32_t>& order = (*orders)[i % orders->size()];
+      to->push_back({order, design.nic_of_gpu[order.front()], design.nic_of_gpu[order.back()]});
+    }
+}
+
+}  // namespace
+
 std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs) {
   std::string xml = "<graphs version=\"1\">\n";
   write_graph(xml, system, 0, graphs.ring);
@@ -371,6 +388,9 @@ const MachineChannels::Kind& MachineChannels::kind(const std::vector<std::uint32
     at->second.graphs = searched_or_given(system);
     at->second.channels = channels_of(system, at->second.graphs);
     at->second.rings_on_links = rings_on_links(system, at->second.graphs.ring);
+    if (several_servers && accelerators.size() == shape_->design.gpus && shape_->design.given_graphs.empty() &&
+        shape_->design.rings_of_several_servers.alternate)
+      alternate(shape_->design, at->second.channels);
     at->second.peer_channels = channels_to_a_peer(system, gigabytes(nic_rate_) * shape_->design.ports_per_nic);
   }
   return at->second;

@@ -338,7 +338,8 @@ TEST(MachineChannels, RingsOfATable) {
   const auto two = cluster.of_first(16);
   EXPECT_EQ(two->channels(), 64U);
   EXPECT_EQ(loads(*two, 2), std::set<std::uint32_t>{2 * 4});
-  EXPECT_EQ(ring(*two, 1).substr(0, 15), "0 2 4 3 5 7 6 9");
+  // The second server's ring is that of the first one backwards.
+  EXPECT_EQ(ring(*two, 1).substr(0, 24), "0 2 4 3 5 7 6 14 15 13 1");
   // The table is for the design as it is.
   EXPECT_GT(Cluster("{design: mi300x, gpus: 4, nics: 4}").of_first(4)->channels(), 0U);
   EXPECT_EQ(
@@ -350,6 +351,28 @@ TEST(MachineChannels, RingsOfATable) {
   EXPECT_EQ(cluster.of({0, 1, 2, 3, 8, 9, 10, 11})->speeds().tuner, "");
   EXPECT_EQ(Cluster("{design: mi300x, collective_tuner: none}").of_first(16)->speeds().tuner, "");
   EXPECT_EQ(Cluster("{design: mi300x, rings: none}").of_first(16)->speeds().tuner, "");
+}
+
+// A message to the next server goes to the GPU of the same number, whether the servers are even or odd in number
+// (rome_models.cc, parseRome4P2H, ringTail1 and ringTail2); each link inside carries as many rings as any other.
+TEST(MachineChannels, RingsThatStayOnTheirRails) {
+  Cluster cluster("{design: mi300x}");
+  for (const std::uint32_t servers : {2U, 3U, 4U, 5U}) {
+    const auto graph = cluster.of_first(8 * servers);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> inside;
+    for (std::uint32_t channel = 0; channel < graph->channels(); ++channel) {
+      for (std::uint32_t i = 0; i < graph->size(); ++i) {
+        const std::uint32_t from = graph->ring_member(channel, i);
+        const std::uint32_t to = graph->ring_member(channel, (i + 1) % graph->size());
+        if (from / 8 == to / 8)
+          ++inside[{from, to}];
+        else
+          EXPECT_EQ(from % 8, to % 8) << servers << " servers, channel " << channel;
+      }
+    }
+    EXPECT_EQ(inside.size(), 7U * 8 * servers);
+    for (const auto& [link, count] : inside) EXPECT_EQ(count, 8U);
+  }
 }
 
 TEST(MachineChannels, WrongTables) {
@@ -370,6 +393,14 @@ TEST(MachineChannels, WrongTables) {
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 0]]}}").find("GPU 0 is in the ring twice"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {orders: [[0, 2, 3]]}}").find("3"), std::string::npos);
   EXPECT_NE(complaint("{one_server: {repeat: 0, orders: [[0, 2, 1]]}}").find("repeat"), std::string::npos);
+  EXPECT_NE(complaint("{several_servers: {orders: [[0, 2, 1]], last: [[0, 2, 1]]}}").find("expected `alternate: true`"),
+            std::string::npos);
+  EXPECT_NE(complaint("{several_servers: {orders: [[0, 2, 1]], alternate: true, last: [[0, 2, 1]]}}")
+                .find("found only one of them"),
+            std::string::npos);
+  EXPECT_NE(complaint("{several_servers: {orders: [[0, 2, 1]], alternate: true, last: [[0, 2, 1], [0, 1, 2]]}}")
+                .find("found 2 rings; expected 1"),
+            std::string::npos);
   EXPECT_NE(complaint("none, collective_tuner: rccl_mi30x").find("did you mean 'rccl_mi300x'"), std::string::npos);
   EXPECT_NE(complaint("none, collective_tuner: rccl_mi300x").find("expected `rings` with several_servers"),
             std::string::npos);

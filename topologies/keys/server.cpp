@@ -258,12 +258,9 @@ class ServerReader {
       throw tuner->error("collective_tuner has numbers for rings of a table; expected `rings` with several_servers");
     design_.collective_tuner = tuner->text();
   }
-  ServerDesign::RingTable ring_table(const Spec& spec) const {
-    constexpr std::int64_t max_repeat = 32;
-    ServerDesign::RingTable table;
-    if (const auto repeat = spec.find("repeat"))
-      table.repeat = static_cast<std::uint32_t>(repeat->integer(1, max_repeat));
-    for (const Spec& order : spec.at("orders").items()) {
+  std::vector<std::vector<std::uint32_t>> ring_orders(const Spec& list) const {
+    std::vector<std::vector<std::uint32_t>> result;
+    for (const Spec& order : list.items()) {
       std::vector<std::uint32_t> gpus;
       for (const Spec& gpu : order.items()) {
         gpus.push_back(static_cast<std::uint32_t>(gpu.integer(0, design_.gpus - 1)));
@@ -272,8 +269,29 @@ class ServerReader {
       }
       if (gpus.size() != design_.gpus)
         throw order.error(fmt::format("found {} GPUs; expected all {} of the server", gpus.size(), design_.gpus));
-      table.orders.push_back(std::move(gpus));
+      result.push_back(std::move(gpus));
     }
+    return result;
+  }
+  ServerDesign::RingTable ring_table(const Spec& spec) const {
+    constexpr std::int64_t max_repeat = 32;
+    ServerDesign::RingTable table;
+    if (const auto repeat = spec.find("repeat"))
+      table.repeat = static_cast<std::uint32_t>(repeat->integer(1, max_repeat));
+    table.orders = ring_orders(spec.at("orders"));
+    if (const auto alternate = spec.find("alternate")) table.alternate = alternate->boolean();
+    for (const auto& [key, orders] : {std::pair("last_but_one", &table.last_but_one), std::pair("last", &table.last)}) {
+      const auto value = spec.find(key);
+      if (!value) continue;
+      if (!table.alternate)
+        throw value->error("these are for rings that alternate; expected `alternate: true` as well");
+      *orders = ring_orders(*value);
+      if (orders->size() != table.orders.size())
+        throw value->error(
+            fmt::format("found {} rings; expected {}, as there are `orders`", orders->size(), table.orders.size()));
+    }
+    if (table.last.empty() != table.last_but_one.empty())
+      throw spec.error("last_but_one and last belong together; found only one of them");
     spec.finish();
     return table;
   }

@@ -79,6 +79,10 @@ struct ServerDesign {
   struct RingTable {
     std::uint32_t repeat = 1;                        ///< each ring occurs as often
     std::vector<std::vector<std::uint32_t>> orders;  ///< [rings][gpus]
+    bool alternate = false;                          ///< backwards in every second server
+    /// Of the last two servers where rings alternate among an odd number of them; or empty.
+    std::vector<std::vector<std::uint32_t>> last_but_one;
+    std::vector<std::vector<std::uint32_t>> last;
   };
   RingTable rings_of_one_server;
   RingTable rings_of_several_servers;  ///< in by the NIC of the first GPU, out by that of the last

@@ -78,6 +78,10 @@ const ServerChannels::Channel& ChannelGraph::ring_in(std::uint32_t server, std::
   std::uint32_t number = channel % found_;
   // NCCL src/graph/connect.cc, connectRings: alternating rings.
   if (kind.swaps_pairs && found_ % 2 == 0 && server % 2 == 1) number ^= 1U;
+  // ROCm/rccl src/graph/rome_models.cc, parseRome4P2H.
+  if (servers_ % 2 == 1 && servers_ > 1 && !kind.last.empty() && server + 2 >= servers_)
+    return (server + 1 == servers_ ? kind.last : kind.last_but_one)[number];
+  if (server % 2 == 1 && !kind.backward_rings.empty()) return kind.backward_rings[number];
   return kind.rings[number];
 }
 

@@ -20,10 +20,15 @@ struct ServerChannels {
   };
   std::vector<std::uint32_t> accelerators;  ///< [places] their numbers in the server
   std::vector<Channel> rings;
+  std::vector<Channel> backward_rings;  ///< of every second server, so that messages stay with a NIC's number; or empty
   std::vector<Channel> trees;
   std::vector<std::uint32_t> heads;  ///< places that reduce through the switch (NVLink SHARP), each once
   /// In every second server the rings of each pair change places, so that each stays with its NIC.
   bool swaps_pairs = false;
+  /// Instead of `rings` in the last server but one and in the last one, with backward_rings and an odd number of
+  /// servers; or empty.
+  std::vector<Channel> last_but_one;
+  std::vector<Channel> last;
   /// Which place of the chain the children of a server hang on, the parent always being that of place 0.
   bool first_child_at_second_place = true;
   bool second_child_at_second_place = false;
