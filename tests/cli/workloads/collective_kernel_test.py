@@ -118,7 +118,7 @@ class CollectiveKernel(ProgramTest):
 
     def test_every_constant_has_a_range(self):
         for file in sorted((SOURCE / "collectives").glob("*s/*.yaml")):
-            if file.parent.name == "selections":
+            if file.parent.name in ("selections", "tuners"):  # rules and a library's own numbers, not measured ones
                 continue
             values = yaml.safe_load(file.read_text())
             flat = [one for at in values.values() for one in (at.values() if isinstance(at, dict) else [at])]
