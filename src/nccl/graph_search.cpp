@@ -2,11 +2,14 @@
 #include "nccl/graph_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
+
+#include <boost/container/small_vector.hpp>
 
 #include "support/basics/contract.hpp"
 
@@ -45,6 +48,9 @@ constexpr int perfect = -1;  // the remaining steps when nothing better can be f
 
 constexpr std::uint32_t nowhere = 0xffffffffU;
 
+/// GPUs to try next: of a server, without an allocation in each of half a million steps.
+using NextGpus = boost::container::small_vector<std::uint32_t, 16>;
+
 /// How the next GPU of a channel is chosen.
 enum class Order { best_first, by_number, as_last_channel };
 
@@ -67,6 +73,8 @@ class ChannelSearch {
         used_(gpus_, 0) {
     for (const NcclLink& link : system.links()) free_.push_back(link.bandwidth);
     for (std::uint32_t net = 0; net < nets_; ++net) port_free_.push_back(system.port_bandwidth(net));
+    for (std::uint32_t gpu = 0; gpu < gpus_; ++gpu) nets_of_.push_back(networks_for(gpu));
+    nets_of_.push_back(networks_for(nowhere));
     graph_.channels.clear();
     graph_.hops = 0;
   }
@@ -112,7 +120,7 @@ class ChannelSearch {
 
   // ncclTopoSearchRecNet
   void start_at_networks() {
-    const std::vector<std::uint32_t> nets = networks_for(nowhere);
+    const std::vector<std::uint32_t>& nets = nets_of_.back();
     const double wanted = std::floor(graph_.inter);  // NCCL compares whole GB/s
     for (std::size_t i = 0; i < nets.size() && left_ > 0; ++i) {
       const std::uint32_t net = nets[(number() + i) % nets.size()];
@@ -202,7 +210,9 @@ class ChannelSearch {
     } else if (graph_.pattern == GraphPattern::nvls) {
       visit_switch(gpu);
     } else if (step + 1 < gpus_) {
-      for (const std::uint32_t next : next_gpus(gpu, step, back, order))
+      NextGpus gpus;
+      find_next(gpu, step, back, order, gpus);
+      for (const std::uint32_t next : gpus)
         try_gpu(step + 1, back, order, &system_.path(Kind::gpu, gpu, Kind::gpu, next), next);
     } else if (step == back.to_first) {
       const NcclPath& way = system_.path(Kind::gpu, gpu, Kind::gpu, open_.gpus[0]);
@@ -216,7 +226,7 @@ class ChannelSearch {
 
   void return_to_network(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order) {
     const bool balanced = graph_.pattern == GraphPattern::balanced_tree;
-    for (const std::uint32_t net : networks_for(gpu)) {
+    for (const std::uint32_t net : nets_of_[gpu]) {
       if (graph_.pattern == GraphPattern::tree && net != open_.net_in) continue;
       if (is_ring() && graph_.cross_nic == 2) {
         if (number() % 2 == 1 && net != graph_.channels.back().net_in) continue;
@@ -294,11 +304,11 @@ class ChannelSearch {
   };
 
   // ncclTopoSearchNextGpuSort
-  std::vector<std::uint32_t> next_gpus(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order) const {
-    if (order == Order::by_number) return {step + 1};
-    if (order == Order::as_last_channel) return {graph_.channels.back().gpus[step + 1]};
+  void find_next(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order, NextGpus& next) const {
+    if (order == Order::by_number) return next.push_back(step + 1);
+    if (order == Order::as_last_channel) return next.push_back(graph_.channels.back().gpus[step + 1]);
     const bool sorts_by_net = back.to_net != nowhere;
-    std::vector<Score> scores;
+    boost::container::small_vector<Score, 16> scores;
     for (std::uint32_t i = 1; i < gpus_; ++i) {
       const std::uint32_t other = (gpu + i) % gpus_;
       const NcclPath& way = system_.path(Kind::gpu, gpu, Kind::gpu, other);
@@ -316,7 +326,8 @@ class ChannelSearch {
       }
       scores.push_back(score);
     }
-    std::stable_sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
+    // No two have the same distance, so that the order is total.
+    std::sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
       return std::tuple(-a.from_net, -a.pci, a.net_hops, -a.nvlink, a.hops, a.distance) <
              std::tuple(-b.from_net, -b.pci, b.net_hops, -b.nvlink, b.hops, b.distance);
     });
@@ -325,23 +336,23 @@ class ChannelSearch {
       return score.nvlink == scores.front().nvlink && score.hops == scores.front().hops;
     });
     if (sorts_by_net && back.to_net != step + 1 && alike) std::reverse(scores.begin(), scores.end());
-    std::vector<std::uint32_t> result;
-    for (const Score& score : scores) result.push_back(score.gpu);
-    if (system_.count(Kind::nvswitch) > 0) keep_neighbours(gpu, result);
-    return result;
+    for (const Score& score : scores) next.push_back(score.gpu);
+    if (system_.count(Kind::nvswitch) > 0) keep_neighbours(gpu, next);
   }
 
   /// Behind NVSwitches a GPU talks to its neighbours by number only.
-  void keep_neighbours(std::uint32_t gpu, std::vector<std::uint32_t>& next) const {
+  void keep_neighbours(std::uint32_t gpu, NextGpus& next) const {
     const std::uint32_t before = (gpu + gpus_ - 1) % gpus_;
     const std::uint32_t after = (gpu + 1) % gpus_;
-    std::vector<std::uint32_t> wanted{after};
-    if (is_ring()) wanted = {before, after};
-    if (graph_.pattern == GraphPattern::balanced_tree || graph_.pattern == GraphPattern::split_tree)
-      wanted = {after, before};
-    if (before == after) wanted = {after};
-    std::erase_if(wanted, [&](std::uint32_t one) { return std::find(next.begin(), next.end(), one) == next.end(); });
-    next = wanted;
+    const bool tree = graph_.pattern == GraphPattern::balanced_tree || graph_.pattern == GraphPattern::split_tree;
+    const std::array<std::uint32_t, 2> both = is_ring() ? std::array{before, after} : std::array{after, before};
+    const std::size_t wanted = (is_ring() || tree) && before != after ? 2 : 1;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < wanted; ++i) {
+      const auto found = std::find(next.begin() + kept, next.end(), both[i]);
+      if (found != next.end()) std::swap(next[kept++], *found);
+    }
+    next.resize(kept);
   }
 
   // ncclTopoFollowPath: takes bandwidth from all links of a path, or nothing if one has too little.
@@ -389,9 +400,10 @@ class ChannelSearch {
   NcclSearchGraph& best_;
   int left_;
   NcclSearchChannel open_;
-  std::vector<char> used_;         // by the channel that is being made
-  std::vector<double> free_;       // of links
-  std::vector<double> port_free_;  // of networks' ports
+  std::vector<char> used_;                           // by the channel that is being made
+  std::vector<double> free_;                         // of links
+  std::vector<double> port_free_;                    // of networks' ports
+  std::vector<std::vector<std::uint32_t>> nets_of_;  // of each GPU and of all, in the order to try
 };
 
 PathType worse(PathType type) { return static_cast<PathType>(static_cast<int>(type) + 1); }
