@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "collectives/choice/tuner_table.hpp"
-#include "collectives/steps/exchange.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/selection.hpp"
 
@@ -318,7 +317,10 @@ class NcclTuner : public CollectiveSelector {
               {},
               small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
     }
-    if (call.graph && !call.graph->speeds().tuner.empty()) {
+    // On fewer servers than a table is for, RCCL's numbers give LL128 no less than LL, which comes first (ROCm/rccl
+    // src/graph/tuning.cc at 9e22c79d); before ROCm 7.0 it had no LL128 on these accelerators.
+    const bool has_table = call.graph && !call.graph->speeds().tuner.empty();
+    if (has_table) {
       const TunerTable& table = tuner_table(call.graph->speeds().tuner);
       if (table.protocols_of(kind) != nullptr && machine.servers >= table.least_servers)
         return choose(table, call, machine, channels);
@@ -338,7 +340,7 @@ class NcclTuner : public CollectiveSelector {
                           : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-      if (protocol == Protocol::ll128 && !machine.has_ll128()) continue;
+      if (protocol == Protocol::ll128 && (!machine.has_ll128() || has_table)) continue;
       if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
       weigh(NcclAlgorithm::ring, "ring", protocol);
     }
@@ -380,9 +382,9 @@ class NcclTuner : public CollectiveSelector {
         threshold && best.protocol != Protocol::simple
             ? channels_for(channels, bytes, table.threads, *threshold * machine.ranks())
             : channels_for(channels, bytes, tree ? A::tree : A::ring, best.protocol, machine.ranks(), table.threads);
-    if (tree && best.protocol == Protocol::simple && call.tuning.chunk.count() == 0)
-      best.chunk = Bytes(table.tree_chunk(bytes, best.channels, machine.ranks_per_server, machine.servers,
-                                          MessageSizes::nccl_step_bytes(Protocol::simple)));
+    if (call.tuning.chunk.count() == 0)
+      best.chunk =
+          Bytes(table.chunk(tree, best.protocol, bytes, best.channels, machine.ranks_per_server, machine.servers));
     best.reason = fmt::format("the servers' table gives it {:.2f} us, and its sizes the protocol", min);
     return best;
   }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "collectives/steps/exchange.hpp"
+#include "collectives/steps/nccl_sizes.hpp"
 #include "support/basics/kept_for_command.hpp"
 #include "support/documents/spec.hpp"
 #include "support/system/data_directory.hpp"
@@ -64,6 +66,11 @@ TunerTable::Protocols protocols_in(const Spec& map) {
   return result;
 }
 
+std::int64_t positive_bytes(const Spec& value) {
+  if (value.bytes() == Bytes(0)) throw value.error("found 0 B; expected a size such as '16 KiB'");
+  return value.bytes().count();
+}
+
 TunerTable table_of(const Spec& spec) {
   TunerTable table;
   table.least_servers = static_cast<std::uint32_t>(spec.at("least_servers").integer(1, 1 << 20));
@@ -77,6 +84,12 @@ TunerTable table_of(const Spec& spec) {
   table.all_gather = protocols_in(protocols.at("all_gather"));
   table.reduce_scatter = protocols_in(protocols.at("reduce_scatter"));
   protocols.finish();
+  const Spec steps = spec.at("steps");
+  table.ll_step = positive_bytes(steps.at("ll"));
+  table.ll128_step = positive_bytes(steps.at("ll128"));
+  table.ll128_grain = positive_bytes(steps.at("ll128_grain"));
+  steps.finish();
+  if (table.ll128_grain > table.ll128_step) throw steps.at("ll128_grain").error("found a grain larger than a step");
   for (const Spec& chunks : spec.at("tree_chunks").items()) {
     table.tree_chunks.push_back({chunks.at("levels").integer(1, 1024), chunks.at("down_to").bytes().count()});
     chunks.finish();
@@ -116,6 +129,20 @@ std::int64_t TunerTable::tree_chunk(std::int64_t bytes, std::uint32_t channels, 
   for (const Chunks& step : tree_chunks)
     while (bytes / (channels * chunk) < depth * step.levels && chunk > step.down_to) chunk /= 2;
   return chunk;
+}
+
+std::int64_t TunerTable::chunk(bool tree, Protocol protocol, std::int64_t bytes, std::uint32_t channels,
+                               std::uint32_t ranks_per_server, std::uint32_t servers) const {
+  switch (protocol) {
+    case Protocol::ll:
+      return ll_step;
+    case Protocol::ll128:
+      return tree ? ll128_tree_chunk(bytes, channels, servers, static_cast<float>(ranks_per_server), ll128_step,
+                                     ll128_grain)
+                  : ll128_step;
+    default:
+      return tree ? tree_chunk(bytes, channels, ranks_per_server, servers, MessageSizes::nccl_step_bytes(protocol)) : 0;
+  }
 }
 
 const TunerTable& tuner_table(const std::string& name) {

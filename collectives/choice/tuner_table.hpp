@@ -45,6 +45,9 @@ struct TunerTable {
   Protocols all_gather;
   Protocols reduce_scatter;
   std::vector<Chunks> tree_chunks;
+  std::int64_t ll_step = 1;  ///< data of a step of a channel's buffer
+  std::int64_t ll128_step = 1;
+  std::int64_t ll128_grain = 1;  ///< of which chunks have a whole number
 
   /// Null: NCCL's formulas choose for collectives of this kind.
   const Protocols* protocols_of(CollectiveKind kind) const;
@@ -52,6 +55,9 @@ struct TunerTable {
   /// Of a tree with Simple.
   std::int64_t tree_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t ranks_per_server,
                           std::uint32_t servers, std::int64_t largest) const;
+  /// 0: NCCL's.
+  std::int64_t chunk(bool tree, Protocol protocol, std::int64_t bytes, std::uint32_t channels,
+                     std::uint32_t ranks_per_server, std::uint32_t servers) const;
 };
 
 /// The file with that name in collectives/tuners, read once for a command. Throws InputError.

@@ -9,7 +9,6 @@
 //
 // The first half of the channels has the first tree, the other half the second one, so there are at least two channels.
 #include <algorithm>
-#include <bit>
 
 #include "collectives/steps/exchange.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
@@ -51,9 +50,6 @@ Step step_down(const TreePlace& place) {
   return step;
 }
 
-/// NCCL src/enqueue.cc (v2.27.3, calcCollChunking): chunks of LL128 are halved until there are enough of them for the
-/// levels of the tree and the chains in servers, the more the fewer GPUs a server has, down to 18,000 B; then whole
-/// grains.
 MessageSizes tree_sizes(const CollectiveCall& call, std::uint32_t channels) {
   constexpr std::int64_t grain = 1920;  // bytes of data: ncclProtoGrainSize, src/include/comm.h
   MessageSizes sizes = MessageSizes::nccl_step(call);
@@ -62,15 +58,7 @@ MessageSizes tree_sizes(const CollectiveCall& call, std::uint32_t channels) {
   const std::uint32_t servers =
       call.graph ? call.graph->servers() : std::max(1U, ranks / std::max(1U, call.tuning.ranks_per_server));
   const float in_server = static_cast<float>(ranks) / static_cast<float>(servers);
-  const auto steps = static_cast<float>(std::bit_width(servers) + 0.1 * in_server);
-  const auto halve = [&](float chunks, std::int64_t to) {
-    while (static_cast<float>(call.size.count() / (channels * sizes.chunk)) < steps * chunks / in_server &&
-           sizes.chunk > to)
-      sizes.chunk /= 2;
-  };
-  halve(64, 131'072);
-  halve(16, 32'768);
-  sizes.chunk = sizes.chunk / grain * grain;
+  sizes.chunk = ll128_tree_chunk(call.size.count(), channels, servers, in_server, sizes.chunk, grain);
   return sizes;
 }
 

@@ -2,6 +2,7 @@
 // What NCCL divides its buffers by, and how it rounds.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "schedule/collective/collective.hpp"
@@ -10,6 +11,20 @@ namespace weft {
 
 constexpr std::int64_t nccl_steps = 8;       ///< of a channel's buffer: NCCL_STEPS, NCCL src/include/device.h
 constexpr std::int64_t nccl_alignment = 16;  ///< bytes, of parts, last chunks and slices: NCCL src/enqueue.cc
+
+/// A tree's chunk of LL128, NCCL src/enqueue.cc (v2.27.3, calcCollChunking): `chunk` halved until there are enough of
+/// them for the levels of the tree and the chains in servers, the more the fewer accelerators a server has; then whole
+/// grains.
+inline std::int64_t ll128_tree_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t servers, float in_server,
+                                     std::int64_t chunk, std::int64_t grain) {
+  const auto steps = static_cast<float>(std::bit_width(servers) + 0.1 * in_server);
+  const auto halve = [&](float chunks, std::int64_t to) {
+    while (static_cast<float>(bytes / (channels * chunk)) < steps * chunks / in_server && chunk > to) chunk /= 2;
+  };
+  halve(64, 131'072);
+  halve(16, 32'768);
+  return chunk / grain * grain;
+}
 
 /// Channels that NCCL's rings and trees have on the machine of a call; 1 where it is not known.
 inline std::uint32_t nccl_channels(const CollectiveCall& call) { return call.graph ? call.graph->channels() : 1; }

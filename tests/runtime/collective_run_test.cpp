@@ -137,6 +137,33 @@ TEST(credits, a_relay_frees_a_slot_when_it_forwards) {
   }
 }
 
+// A block passes on what comes before it has handled the bytes itself. At `rate` a slice takes D: rank 0 sends the k-th
+// at k D; each further rank passes it on as soon as it has come, since that is also D after the one before. All slices
+// take slices x D and once the network's time for each hop, and not hops x D more.
+TEST(pace, delays_the_source_and_not_what_passes_through) {
+  const Communicator four(0, 4);
+  const auto job_of = [&](std::int64_t channels_rate) {
+    auto list = std::make_unique<ListWorkload>(4);
+    CollectiveTuning tuned = tuning(30);
+    tuned.pace_rate = Bandwidth::from_bps(channels_rate);
+    list->define(four, CollectiveKind::broadcast, Bytes(slices * slice), "test_pipe", tuned);
+    for (std::uint32_t rank = 0; rank < 4; ++rank) list->call(rank, 0);
+    return Job(4, std::move(list));
+  };
+  const std::int64_t ps_of_slice = 80'000'000;  // 1000 B at 100 Mb/s: longer than a slice takes in the network
+  Job job = job_of(100'000'000);
+  job.complete();
+  const auto first = messages_of(job, 0);
+  ASSERT_EQ(first.size(), static_cast<std::size_t>(slices));
+  for (std::int64_t k = 0; k < slices; ++k) EXPECT_EQ(first[k].issued, (k + 1) * ps_of_slice);
+  for (std::uint32_t rank = 1; rank < 3; ++rank) {
+    const auto before = messages_of(job, rank - 1);
+    const auto passed = messages_of(job, rank);
+    ASSERT_EQ(passed.size(), static_cast<std::size_t>(slices));
+    for (std::int64_t k = 0; k < slices; ++k) EXPECT_EQ(passed[k].issued, before[k].delivered) << rank << ' ' << k;
+  }
+}
+
 TEST(credits, do_not_exist_without_acks) {
   NetworkParameters network;
   network.acks = false;

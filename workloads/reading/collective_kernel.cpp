@@ -67,6 +67,8 @@ class KernelReader {
       protocol.full_trip = time(map, "full_trip");
       if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; expected a time such as 0.5 us");
     }
+    if (map.has("block_rate")) protocol.pace = rate(map, "block_rate");
+    if (const auto large = map.find("large_buffers")) protocol.large_buffers = large->boolean();
     map.finish();
     return protocol;
   }
@@ -78,6 +80,7 @@ class KernelReader {
     kernel.pair_buffers = time(spec, "pair_buffers");
     kernel.simple = protocol(spec.at("simple"));
     kernel.ll = protocol(spec.at("ll"));
+    kernel.ll.large_buffers = false;
     kernel.ll128 = protocol(spec.at("ll128"));
     kernel.link = rate(spec, "link_rate");
     kernel.store = rate(spec, "store_rate");
@@ -196,11 +199,12 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
                          : tuning.protocol == Protocol::ll128 ? kernel.ll128
                                                               : kernel.simple;
   const bool pairs = call.algorithm == "nccl_p2p";
-  if (tuning.protocol != Protocol::ll) tuning.launch += pairs ? kernel.pair_buffers : kernel.large_buffers;
+  if (protocol.large_buffers) tuning.launch += pairs ? kernel.pair_buffers : kernel.large_buffers;
   tuning.copies_while_sending = call.algorithm == "ring";
   tuning.message_latency = protocol.message;
   tuning.step_latency = protocol.step;
   tuning.min_step = protocol.trip;
+  tuning.pace_rate = protocol.pace;
   // On a ring that leaves the server at an accelerator, its link carries nothing.
   const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);

@@ -19,15 +19,17 @@ void read_kernel_device(const Spec& spec, const std::string& directory, Collecti
 /// value.
 struct CollectiveKernel {
   struct Protocol {
-    Time message;      ///< latency of a message beside the network's
-    Time step;         ///< of a slice, beside its bytes
-    Time trip;         ///< the bytes of a slice take at least so long
-    Bytes trip_bytes;  ///< 0: bytes of a slice at a channel's share of `link`
-    Time full_trip;    ///< of trip_bytes
+    Time message;               ///< latency of a message beside the network's
+    Time step;                  ///< of a slice, beside its bytes
+    Time trip;                  ///< the bytes of a slice take at least so long
+    Bytes trip_bytes;           ///< 0: bytes of a slice at a channel's share of `link`
+    Time full_trip;             ///< of trip_bytes
+    Bandwidth pace;             ///< of a block, whatever passes through it; 0: no limit
+    bool large_buffers = true;  ///< its buffers are megabytes, which take time once
   };
   Time launch;
   Time second_channel;  ///< more, with more than one
-  Time large_buffers;   ///< more, of Simple and LL128
+  Time large_buffers;   ///< more, of protocols with large buffers
   Time pair_buffers;    ///< the same of sends and receives
   Protocol simple;
   Protocol ll;

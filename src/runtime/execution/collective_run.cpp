@@ -119,6 +119,19 @@ Time CollectiveRun::still_fetching(Time now, const Lane& lane) const {
   return fetched > now ? fetched - now : Time();
 }
 
+// A channel's thread block passes the first lines of a slice on before the last ones have come. So a slice that comes
+// from another rank takes no time of its own, but ends no earlier than its bytes after the one before; a rank's own
+// data take all of it. Lanes of a channel share the block.
+Time CollectiveRun::until_paced(Time now, const Lane& lane) const {
+  const Bandwidth rate = call_.tuning.pace_rate;
+  if (rate.bps() <= 0 || is_aggregator() || lane.step.instant) return Time();
+  const auto sharing = static_cast<std::int64_t>(lanes_.size() / channels_);
+  const Time of_bytes = serialization_time(slice_of(lane) * sharing, rate);
+  const Time begin = receives(lane.step.primitive) ? lane.handled : std::max(lane.handled, now);
+  const Time end = bounded_sum(of_bytes, begin);
+  return end > now ? end - now : Time();
+}
+
 bool CollectiveRun::over_network(std::uint32_t peer) const {
   const ChannelGraph* const graph = call_.graph.get();
   const std::uint32_t members = call_.communicator->size();
@@ -171,7 +184,8 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
   }
   if (!can_move(number, lane)) return false;
   ++moves_;
-  const Time duration = bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane));
+  const Time duration =
+      std::max(bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane)), until_paced(now, lane));
   if (duration > Time()) {
     lane.handling = true;
     ++busy_;
@@ -226,6 +240,7 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     else
       executor_.send_slice(now, to, call_, channel, wire, step.send_to(i), Time());
   }
+  lane.handled = now;
   lane.done += slice;
   if (lane.done == step.bytes) finish_step(lane);
 }

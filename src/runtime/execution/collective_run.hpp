@@ -105,6 +105,7 @@ class CollectiveRun {
     std::vector<Post> posts;  // handled, not yet sent; few, in the order of their times
     Bytes done;               // of the step
     Time fetched = long_ago;  // the slice that was received last
+    Time handled = long_ago;  // the last slice
     Time since;               // it waits, if it does
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
@@ -122,6 +123,7 @@ class CollectiveRun {
   Bytes slice_of(const Lane& lane) const;
   Time time_of(const Step& step, Bytes slice) const;
   Time still_fetching(Time now, const Lane& lane) const;
+  Time until_paced(Time now, const Lane& lane) const;
   bool over_network(std::uint32_t peer) const;
   bool over_network(const Step& step) const;
   Time time_of_post(Time now, std::uint32_t peer);

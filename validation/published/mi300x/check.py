@@ -65,6 +65,15 @@ def as_rccl_runs_it(case, measured):
                              ("RCCL 2.22.3, where 8 B take 256 us", measured["MI300X", 16], LOW_LATENCY)):  # fmt: skip
         add_times(case, f"RCCL's thread blocks, 16 GPUs, {of}: all_reduce of {', '.join(map(named, sizes))}",
                   [times[size] for size in sizes], [ours(16, size) for size in sizes])  # fmt: skip
+    # What is left of the second pair's times without what its smallest calls take more than those of the first pair.
+    more = measured["MI300X", 16][1024] - other[1024]
+    sizes = (*LOW_LATENCY[4:], *SIMPLE)
+    add_times(case, f"RCCL's thread blocks, 16 GPUs, RCCL 2.22.3, all less {more:.0f} us: all_reduce of {', '.join(map(named, sizes))}",
+              [measured["MI300X", 16][size] - more for size in sizes], [ours(16, size) for size in sizes])  # fmt: skip
+    by_trees = time_of(case, 16, 128 * MIB, {"workload.algorithm": "double_binary_tree", "workload.protocol": "simple",
+                                             "workload.chunk_size": "64 KiB", "workload.collective_kernel": "mi300x"})  # fmt: skip
+    add_times(case, f"the same of 128 MiB by trees, which RCCL 2.22.3 has there, less {more:.0f} us",
+              [measured["MI300X", 16][128 * MIB] - more], [by_trees])
 
 
 def check(case):
@@ -82,12 +91,8 @@ def check(case):
     for (gpu, gpus), times in measured.items():
         theirs = bus_rate(gpus, *sorted(times.items())[-2:])
         rate = bus_rate(gpus, *sorted(found[gpus].items())[-2:])
-        row = (f"{gpus} {gpu}: bus bandwidth of what a longer call has more", f"{theirs:.1f} GB/s", f"{rate:.1f} GB/s",
-               f"{100 * (rate / theirs - 1):+.1f} %")  # fmt: skip
-        if gpus > 32:
-            case.compare(*row)
-        else:
-            case.add(row[0], f"{row[1]} ± {WITHIN} %", *row[2:], abs(rate / theirs - 1) <= WITHIN / 100)
+        case.add(f"{gpus} {gpu}: bus bandwidth of what a longer call has more", f"{theirs:.1f} GB/s ± {WITHIN} %",
+                 f"{rate:.1f} GB/s", f"{100 * (rate / theirs - 1):+.1f} %", abs(rate / theirs - 1) <= WITHIN / 100)
     bound = 7 * OF_A_LINK
     rate = bus_rate(8, *sorted(found[8].items())[-2:])
     case.add(f"8 GPUs: all seven links of each in use, {OF_A_LINK} GB/s each", f"{bound} GB/s ± 1 %", f"{rate:.1f} GB/s",
