@@ -392,5 +392,45 @@ TEST(NcclTuner, ChunksOfRcclsTrees) {
   EXPECT_EQ(chunk(std::int64_t{4} << 30), 512 << 10);
 }
 
+// ROCm/rccl 857cc6a9, src/include/device.h: a step of LL has 256 threads x 8 lines x 8 B of data; of LL128 7/8 of 256 x
+// 28 x 8 B. Trees halve chunks of LL128 once while a channel has fewer of them than 16 / 8 (1 + 1 + 0.8) = 5.6 (two
+// servers of 8), to 14 grains of 1792 B: of 4 MiB it has one, of 32 MiB ten.
+TEST(NcclTuner, ChunksOfRcclsLines) {
+  for (const char* name : {"rccl_mi300x", "rccl_mi355x"}) {
+    const TunerTable& table = tuner_table(name);
+    const auto chunk = [&](bool tree, Protocol protocol, std::int64_t bytes) {
+      return table.chunk(tree, protocol, bytes, 64, 8, 2);
+    };
+    EXPECT_EQ(chunk(true, Protocol::ll, 1 << 20), 16 << 10);
+    EXPECT_EQ(chunk(false, Protocol::ll, 1 << 20), 16 << 10);
+    EXPECT_EQ(chunk(true, Protocol::ll128, 4 << 20), 14 * 1792);
+    EXPECT_EQ(chunk(true, Protocol::ll128, 32 << 20), 50176);
+    EXPECT_EQ(chunk(false, Protocol::ll128, 4 << 20), 50176);
+    EXPECT_EQ(chunk(true, Protocol::simple, 64 << 20), 64 << 10);
+    EXPECT_EQ(chunk(false, Protocol::simple, 64 << 20), 0);  // NCCL's
+  }
+}
+
+// Of gfx950 (ROCm/rccl 9e22c79d, src/graph/tuning.cc, tuning_model_6): on two servers trees up to 128 MiB and rings
+// from 256 MiB on; LL up to 131,071 B, LL128 up to 17,660,227 B.
+TEST(NcclTuner, NumbersOfRcclForMi355x) {
+  const TunerTable& table = tuner_table("rccl_mi355x");
+  NcclMachine machine;
+  machine.cpu = NcclMachine::Cpu::amd;
+  machine.servers = 2;
+  const auto tree_is_faster = [&](Protocol protocol, std::int64_t bytes) {
+    return nccl_estimate(table, machine, all_reduce, A::tree, protocol, bytes).time_us(bytes) <
+           nccl_estimate(table, machine, all_reduce, A::ring, Protocol::simple, bytes).time_us(bytes);
+  };
+  constexpr std::int64_t mib = 1 << 20;
+  EXPECT_TRUE(tree_is_faster(Protocol::ll128, 32 * mib));
+  EXPECT_TRUE(tree_is_faster(Protocol::simple, 128 * mib));
+  EXPECT_FALSE(tree_is_faster(Protocol::simple, 256 * mib));
+  EXPECT_EQ(table.protocol(all_reduce, 131071, 16, 2), Protocol::ll);
+  EXPECT_EQ(table.protocol(all_reduce, 131072, 16, 2), Protocol::ll128);
+  EXPECT_EQ(table.protocol(all_reduce, 17660227, 16, 2), Protocol::ll128);
+  EXPECT_EQ(table.protocol(all_reduce, 17660228, 16, 2), Protocol::simple);
+}
+
 }  // namespace
 }  // namespace weft::nccl_tuner_test
