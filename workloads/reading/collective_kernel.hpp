@@ -24,7 +24,7 @@ struct CollectiveKernel {
     Time trip;                  ///< the bytes of a slice take at least so long
     Bytes trip_bytes;           ///< 0: bytes of a slice at a channel's share of `link`
     Time full_trip;             ///< of trip_bytes
-    Bandwidth pace;             ///< of a block, whatever passes through it; 0: no limit
+    Bandwidth pace{};           ///< of a block, whatever passes through it; 0: no limit
     bool large_buffers = true;  ///< its buffers are megabytes, which take time once
   };
   Time launch;
