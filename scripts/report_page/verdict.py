@@ -5,14 +5,12 @@ from numbers of the file."""
 import numpy as np
 
 from report_page.attribution import CONGESTION, TITLES, JobParts
+from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
 # Below this share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
 # the message itself also cause short waits on an idle network.
 NOTEWORTHY = 0.02
-# A link is a bottleneck, regardless of the last packets of messages, if it was busy for half of the run and this number
-# of packets waited on average while it was busy.
-BUSY, WAITING_PACKETS = 0.5, 4
 STRAGGLER = 0.05
 # Smaller shares are not mentioned.
 SHOWN = 0.005
@@ -35,8 +33,6 @@ ADVICE = {
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
-# From this share of a job's time on, waits for peers are worth an advice beside compute.
-LONG_WAITS = 0.1
 
 
 class Verdict:
@@ -46,9 +42,12 @@ class Verdict:
         self.facts = facts
         self.job = self.longest_job()
         self.parts = JobParts(facts.run, facts.jobs, self.job)
+        self.demands = Demands(facts, self.job, self.job_time(), self.parts)
         self.shares = self.congestion_by_kind()
         self.congested = self.is_congested()
-        self.kind = self.what_bounds()
+        largest = self.what_is_largest()
+        self.kind = self.what_bounds(largest)
+        self.by_demand = self.kind != largest  # it follows from one link or rank, not from means
         self.sentences = [text for text in (self.bound(), self.place(), self.faults(), self.advice()) if text]
 
     def longest_job(self):
@@ -82,9 +81,7 @@ class Verdict:
         known = messages.sums["duration"] > 0
         if links.count == 0 or known and ratio(messages.sums["excess"], messages.sums["duration"]) < NOTEWORTHY:
             return None
-        used, packets = links.values["utilization"], np.maximum(links.values["packets"], 1)
-        waiting = links.values["mean_queue"] / np.maximum(used, 1e-9) / np.maximum(links.values["bytes"] / packets, 1)
-        found = (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.leaves_host()
+        found = queued(links)
         return int(np.where(found, links.values["mean_queue"], -1).argmax()) if found.any() else None
 
     def worst_congestion(self):
@@ -95,7 +92,20 @@ class Verdict:
         queued_at = self.facts.delays.order[:1] if worst == "queueing" else []
         return "slowed" if queued_at and queued_at[0] == self.slowed() else worst
 
-    def what_bounds(self):
+    def what_bounds(self, largest):
+        """What is largest, unless a single link, or a single rank's window, alone takes more of the time than that can."""
+        if largest in CONGESTION or largest in (None, "nothing") or not self.parts.exact:
+            return largest
+        if self.demands.window_bounds():
+            return "window"
+        if not self.demands.link_bounds():
+            return largest
+        row, links = self.demands.row, self.facts.links
+        if row == self.slowed():
+            return "slowed"
+        return "queueing" if queued(links)[row] and links.link_class[row] not in OF_SERVERS else "transfer"
+
+    def what_is_largest(self):
         if not self.parts.total:
             return self.worst_congestion() if self.congested else "nothing"
         # Under congestion, ranks are idle that have ended before the slowest one.
@@ -131,9 +141,10 @@ class Verdict:
         return self.parts.share("peers", "credits", "exposed", "idle") * self.job_time()
 
     def others_wait(self):
-        """Whether there is a straggler, and ranks wait on average for half of the time that it computes longer."""
+        """Whether there is a straggler, and ranks wait on average for half of the time that it computes longer, or nothing takes
+        as long as its compute: in a ring, whose messages go on meanwhile, few waits are seen."""
         straggler = self.straggler()
-        return straggler is not None and self.waiting() > straggler[1] / 2
+        return straggler is not None and (self.waiting() > straggler[1] / 2 or self.demands.compute_bounds())
 
     def explains_waits(self):
         """Whether that time is a third of all waits: in the bubble of a pipeline ranks wait for longer."""
@@ -177,6 +188,13 @@ class Verdict:
         whole = f"{self.job_name()}, which takes {time_text(self.job_time())}"
         if self.kind in (None, "nothing"):
             return f"The file does not say what bounds {whole}."
+        if self.by_demand and self.kind == "window":
+            return (f"{self.title('window')} bounds {whole}: rank {self.demands.rank} waits for them for "
+                    f"{percent(self.demands.waits)} of it, though what it sends waits in no long queues.")
+        if self.by_demand and self.kind in ("queueing", "transfer"):
+            return (f"A busy link bounds {whole}: {self.facts.links.name(self.demands.row)} "
+                    f"({self.facts.links.link_class[self.demands.row]}) was busy for {percent(self.demands.link)} of it, so that all "
+                    f"else together can save at most {time_text((1 - self.demands.link) * self.job_time())}{self.also_a_straggler()}.")
         if self.parts.exact and self.kind in CONGESTION:
             return self.delayed(whole)
         if self.kind == "straggler":
@@ -333,7 +351,11 @@ class Verdict:
         return delays.row(row) if row is not None else None
 
     def advice(self):
-        if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "local", "peers", "straggler", "idle")):
+        if self.by_demand and self.kind == "window":
+            return ("A larger window (`network.window`) may help, by at most "
+                    f"{time_text(min(self.demands.waits, 1 - self.demands.link) * self.job_time())}; faster links would not.")
+        others = ("compute", "local", "peers", "straggler", "idle", *(["transfer"] if self.by_demand else []))
+        if self.kind in ADVICE or (self.congested and self.kind not in others):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             links = self.facts.links
             errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()

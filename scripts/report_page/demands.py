@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What single resources take of a job's time. A run is at least as long as its busiest resource is busy, so that all else
+together can save no more than the rest: the bottleneck law of operational analysis (Denning, Buzen 1978,
+doi:10.1145/356733.356735). Means over ranks hide that resource, because ranks wait for each other and not for it."""
+
+import numpy as np
+
+from report_page.attribution import CONGESTION, PREFIX, category, part_columns
+
+# A link that is busy for a smaller share may be so because of what else is slow.
+BUSY = 0.5
+# This number of packets waits on average at a link with a queue while it is busy.
+WAITING_PACKETS = 4
+# Links at the ends of messages, inside servers and to them: what waits there are their own messages.
+OF_SERVERS = ("gpu", "nvlink", "pcie", "nic")
+# From this share of a job's time on, waits are worth an advice.
+LONG_WAITS = 0.1
+
+
+def queued(links):
+    """True for links that were busy with packets waiting; not for ports of hosts, which queue their own packets."""
+    used, packets = links.values["utilization"], np.maximum(links.values["packets"], 1)
+    waiting = links.values["mean_queue"] / np.maximum(used, 1e-9) / np.maximum(links.values["bytes"] / packets, 1)
+    return (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.leaves_host()
+
+
+class Demands:
+    """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `compute` of the rank that computes
+    longest; `local`, the mean of all lanes that launch and handle; `window`, of the rank that waits longest for
+    acknowledgements, what its queue pairs send or wait for these."""
+
+    def __init__(self, facts, job, time, parts):
+        run = facts.run
+        self.local = parts.share("local")
+        self.row, self.link = self.busiest(facts, job, time)
+        self.compute = self.window = self.waits = 0.0
+        self.rank = -1
+        if run.has("ranks", "rank", "compute") and time > 0:
+            rank, compute = run.columns("ranks", "rank", "compute")
+            mine = facts.jobs.of_rank(rank.astype(np.int64)) == job
+            self.compute = float(compute[mine].max(initial=0)) / time
+            self.find_window(run, rank, mine, time)
+
+    def busiest(self, facts, job, time):
+        links = facts.links
+        if links.count == 0 or time <= 0:
+            return None, 0.0
+        used = links.values["busy"] / time
+        # Of several jobs others may have busier links.
+        mine = facts.delays.waiting[:, job] > 0
+        used = np.where(mine, used, 0) if len(facts.jobs.names) > 1 and mine.any() else used
+        row = int(used.argmax())
+        return row, min(float(used[row]), 1.0)
+
+    def find_window(self, run, rank, mine, time):
+        """A queue pair that waits for acknowledgements sends a window in each round trip, whatever the rates of links are.
+        Queues make the round trip longer by as much as its packets wait there; if that is half of its waits, the queues
+        are the cause."""
+        sums = {}
+        for name in part_columns(run, "ranks"):
+            kind = category(name.removeprefix(PREFIX))
+            sums[kind] = sums.get(kind, 0) + run.column("ranks", name)[mine].astype(np.float64) / time
+        if "window" not in sums or len(sums["window"]) == 0:
+            return
+        place = int(sums["window"].argmax())
+        waits = float(sums["window"][place])
+        delays = float(sum(sums.get(kind, 0) for kind in CONGESTION).max())
+        if waits >= LONG_WAITS and delays < waits / 2:
+            self.rank, self.waits = int(rank[mine][place]), waits
+            self.window = min(sum(float(sums[kind][place]) for kind in ("window", "transfer", "sending") if kind in sums), 1.0)
+
+    def window_bounds(self):
+        return self.window > max(self.link, self.compute, self.local)
+
+    def link_bounds(self):
+        return self.link >= BUSY and self.link > max(self.compute, self.local)
+
+    def compute_bounds(self):
+        return self.compute >= BUSY and self.compute > max(self.link, self.local)
