@@ -26,19 +26,21 @@ def queued(links):
 
 class Demands:
     """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `compute` of the rank that computes
-    longest; `local`, the mean of all lanes that launch and handle; `window`, of the rank that waits longest for
-    acknowledgements, what its queue pairs send or wait for these."""
+    longest, `slowest`; `local`, the mean of all lanes that launch and handle; `window`, of the `rank` that waits longest for
+    acknowledgements, for a share `waits`, what its queue pairs send or wait for these."""
 
     def __init__(self, facts, job, time, parts):
         run = facts.run
         self.local = parts.share("local")
         self.row, self.link = self.busiest(facts, job, time)
         self.compute = self.window = self.waits = 0.0
-        self.rank = -1
+        self.rank = self.slowest = -1
         if run.has("ranks", "rank", "compute") and time > 0:
             rank, compute = run.columns("ranks", "rank", "compute")
             mine = facts.jobs.of_rank(rank.astype(np.int64)) == job
-            self.compute = float(compute[mine].max(initial=0)) / time
+            if mine.any():
+                self.compute = float(compute[mine].max()) / time
+                self.slowest = int(rank[mine][compute[mine].argmax()])
             self.find_window(run, rank, mine, time)
 
     def busiest(self, facts, job, time):

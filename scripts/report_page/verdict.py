@@ -4,6 +4,7 @@ from numbers of the file."""
 
 import numpy as np
 
+import weft_results
 from report_page.attribution import CONGESTION, TITLES, JobParts
 from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
@@ -31,6 +32,8 @@ ADVICE = {
 
 # Packets that were sent and did not arrive.
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
+# Failures that a sentence lists.
+MOST_FAULTS = 3
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
 
@@ -94,12 +97,12 @@ class Verdict:
 
     def what_bounds(self, largest):
         """What is largest, unless a single link, or a single rank's window, alone takes more of the time than that can."""
-        if largest in CONGESTION or largest in (None, "nothing") or not self.parts.exact:
+        if largest in CONGESTION or largest in (None, "nothing", "straggler") or not self.parts.exact:
             return largest
         if self.demands.window_bounds():
             return "window"
         if not self.demands.link_bounds():
-            return largest
+            return "compute" if self.demands.compute_bounds() and largest != "local" else largest
         row, links = self.demands.row, self.facts.links
         if row == self.slowed():
             return "slowed"
@@ -194,7 +197,11 @@ class Verdict:
         if self.by_demand and self.kind in ("queueing", "transfer"):
             return (f"A busy link bounds {whole}: {self.facts.links.name(self.demands.row)} "
                     f"({self.facts.links.link_class[self.demands.row]}) was busy for {percent(self.demands.link)} of it, so that all "
-                    f"else together can save at most {time_text((1 - self.demands.link) * self.job_time())}{self.also_a_straggler()}.")
+                    f"else together can save at most {self.rest(self.demands.link)}{self.mostly()}{self.also_a_straggler()}.")
+        if self.by_demand and self.kind == "compute":
+            return (f"Compute of one rank bounds {whole}: rank {self.demands.slowest} computes, or serves storage, for "
+                    f"{percent(self.demands.compute)} of it, so that all else together can save at most "
+                    f"{self.rest(self.demands.compute)}{self.mostly()}.")
         if self.parts.exact and self.kind in CONGESTION:
             return self.delayed(whole)
         if self.kind == "straggler":
@@ -213,6 +220,15 @@ class Verdict:
             return (f"Exposed communication slowed by congestion, mostly {TITLES[self.kind]}, bounds {whole} ({text}; "
                     f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
         return f"{self.title(self.kind)} bounds {whole} ({text})."
+
+    def rest(self, share):
+        return time_text((1 - share) * self.job_time())
+
+    def mostly(self):
+        """What the ranks spend most time on, and what delays messages."""
+        names = sorted((name for name in self.parts.sums if self.parts.share(name) >= SHOWN), key=lambda name: -self.parts.share(name))
+        names = names[:2] + [name for name in names[2:] if name in CONGESTION]
+        return f" (mean of ranks: {', '.join(f'{TITLES[name]} {percent(self.parts.share(name))}' for name in names)})" if names else ""
 
     def also_a_straggler(self):
         if not self.others_wait():
@@ -321,7 +337,21 @@ class Verdict:
         lost = links.values["lost"]
         if self.lossy() is None and lost.any() and self.shares.get("retransmission", 0) >= NOTEWORTHY:
             texts.append(f"{links.name(int(lost.argmax()))} lost {int(lost.max()):,} packets")
+        texts += self.down()
         return f"Faults were found: {'; '.join(texts)}." if texts else None
+
+    def down(self):
+        """Links and switches that the experiment lets fail."""
+        with weft_results.open(self.facts.run.path) as run:
+            if "failures" not in run.experiment_text:
+                return []
+            entries = (run.experiment.get("network") or {}).get("failures") or []
+        entries = [entry for entry in entries if isinstance(entry, dict) and "rate" not in entry]
+        names = [" – ".join(map(str, entry["link"])) if isinstance(entry.get("link"), list) else
+                 str(entry.get("link") or entry.get("switch") or entry.get("class")) for entry in entries]
+        times = [f"from {entry.get('at')}" + (f" to {entry['until']}" if "until" in entry else " on") for entry in entries]
+        more = [f"{len(entries) - MOST_FAULTS} more were down"] if len(entries) > MOST_FAULTS else []
+        return [f"{name} was down {time}" for name, time in zip(names[:MOST_FAULTS], times)] + more
 
     def others(self, link):
         """Text with the number of links with similar delay."""
@@ -386,7 +416,11 @@ class Verdict:
         return texts.get(self.kind)
 
     def waits_for_peers(self):
-        """What may help beside less compute where ranks wait much for each other, as in the bubble of a pipeline."""
+        """What may help beside less compute where a rank waits much for acknowledgements, or ranks for each other, as in the
+        bubble of a pipeline."""
+        if self.demands.window:
+            return (f", and against {time_text(self.demands.waits * self.job_time())} for which rank {self.demands.rank} waits for "
+                    "acknowledgements a larger window (`network.window`)")
         if self.parts.share("peers") < LONG_WAITS:
             return ""
         return (f", and against {self.portion('peers')}, of waiting for peers more even work, or more micro-batches or another "

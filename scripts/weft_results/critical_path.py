@@ -6,11 +6,19 @@ beside background jobs, of the other jobs.
 For each message and each communication the simulator records the message that it had to wait for (`cause`). An
 operation is assumed to have waited for the operation of the same rank that ended when it began."""
 
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from weft_results.errors import ResultsError
+
 COMPUTE, SEND = 0, 2
+# What a packet waits for once it has left its sender.
+ON_THE_WAY = ("queueing", "paused", "slowed")
+DEFAULT_WINDOW = "256 KiB"
+SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+MAX_TIME = 1 << 63  # ps
 NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
           "operations": ["rank", "operation", "start", "end", "kind", "collective", "cause", "label"]}
 HOW = "needs rows of all messages with causes, and operations: output: {attribution: full, operations: true}"
@@ -43,6 +51,7 @@ class Messages:
     def __init__(self, run):
         self.columns = run.table("messages", NEEDED["messages"])
         self.parts = run.table("messages", run.parts("messages"))
+        self.round_trips = RoundTrips(run)
         ids = self.columns["id"].astype(np.int64)
         self.order = np.argsort(ids, kind="stable")
         self.ids = ids[self.order]
@@ -58,7 +67,68 @@ class Messages:
         return int(self.columns[column][row])
 
     def parts_of(self, row):
-        return {name.removeprefix("part_"): int(values[row]) for name, values in self.parts.items() if values[row]}
+        parts = {name.removeprefix("part_"): int(values[row]) for name, values in self.parts.items() if values[row]}
+        if "window" not in parts:
+            return parts
+        late = parts["window"] - self.round_trips.idle_waits(row, int(self.columns["source"][row]), parts.get("ahead", 0))
+        return late_acknowledgements(parts, late)
+
+
+class RoundTrips:
+    """How long messages would wait for acknowledgements on an idle network."""
+
+    def __init__(self, run):
+        self.window = window_of(run)
+        needed = {"messages": ["bytes", "ideal"], "ranks": ["rank", "node"], "links": ["from", "rate"]}
+        if not all(run.has(table, *columns) for table, columns in needed.items()):
+            self.window = 0
+        if self.window:
+            self.messages = run.table("messages", needed["messages"])
+            ranks, links = (run.table(name, needed[name]) for name in ("ranks", "links"))
+            fastest = {}
+            for node, rate in zip(links["from"].tolist(), links["rate"].tolist()):
+                fastest[node] = max(fastest.get(node, 0), rate)
+            self.rates = {rank: fastest.get(node, 0) for rank, node in zip(ranks["rank"].tolist(), ranks["node"].tolist())}
+
+    def idle_waits(self, row, source, ahead):
+        """At most this long, in ps: without queues a window of W bytes is acknowledged a round trip after its first packet, and
+        takes W / rate to send. The latency of a round trip is at most twice what the message takes without queues beyond its
+        bytes at the rate. It waits so in each round trip, also in those of earlier messages, which its queue pair sent for `ahead` ps."""
+        rate = self.rates.get(source, 0) if self.window else 0
+        if not rate:
+            return MAX_TIME
+        size, ideal = int(self.messages["bytes"][row]), int(self.messages["ideal"][row])
+        latency = max(ideal - size * 8 * 10**12 // rate, 0)
+        sent = size + ahead * rate // (8 * 10**12)
+        return max(2 * latency - self.window * 8 * 10**12 // rate, 0) * max(-(-sent // self.window), 1)
+
+
+def window_of(run):
+    """The window of queue pairs in bytes; 0 if the experiment does not say it, or congestion control changes it."""
+    try:
+        network = run.experiment.get("network") or {}
+        text = str(network.get("window", DEFAULT_WINDOW))
+    except (ResultsError, AttributeError):
+        return 0
+    if network.get("congestion_control", "none") != "none":
+        return 0
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]i|[kMGT]|)B\s*", text)
+    return int(float(match[1]) * SCALES[match[2]]) if match else 0
+
+
+def late_acknowledgements(parts, late):
+    """The parts of a message of whose waits for acknowledgements `late` ps are due to what packets before it waited for on
+    their way: taken to be what the message's last packet waited for, or queues if it did not wait."""
+    if late <= 0:
+        return parts
+    causes = {name: parts[name] for name in ON_THE_WAY if name in parts} or {"queueing": 1}
+    total, left = sum(causes.values()), late
+    found = {**parts, "window": parts["window"] - late}
+    for number, (name, time) in enumerate(causes.items(), 1):
+        share = left if number == len(causes) else late * time // total
+        found[name] = found.get(name, 0) + share
+        left -= share
+    return {name: time for name, time in found.items() if time}
 
 
 def determines_end(run, ranks):
