@@ -16,7 +16,9 @@ from weft_results.errors import ResultsError
 COMPUTE, SEND = 0, 2
 # What a packet waits for once it has left its sender.
 ON_THE_WAY = ("queueing", "paused", "slowed")
-DEFAULT_WINDOW = "256 KiB"
+# Keys of `network` about the bytes on a wire, with their defaults.
+BYTES = {"window": "256 KiB", "mtu": "4096 B", "header": "62 B", "wire_overhead": "20 B",
+         "ack": "66 B"}
 SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 MAX_TIME = 1 << 63  # ps
 NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
@@ -78,7 +80,8 @@ class RoundTrips:
     """How long messages would wait for acknowledgements on an idle network."""
 
     def __init__(self, run):
-        self.window = window_of(run)
+        self.sizes = sizes_of(run)
+        self.window = self.sizes["window"] if self.sizes else 0
         needed = {"messages": ["bytes", "ideal"], "ranks": ["rank", "node"], "links": ["from", "rate"]}
         if not all(run.has(table, *columns) for table, columns in needed.items()):
             self.window = 0
@@ -90,30 +93,45 @@ class RoundTrips:
                 fastest[node] = max(fastest.get(node, 0), rate)
             self.rates = {rank: fastest.get(node, 0) for rank, node in zip(ranks["rank"].tolist(), ranks["node"].tolist())}
 
+    def on_wire(self, size):
+        """Bytes with those of frames around them."""
+        return size + -(-size // self.sizes["mtu"]) * (self.sizes["header"] + self.sizes["wire_overhead"])
+
     def idle_waits(self, row, source, ahead):
-        """At most this long, in ps: without queues a window of W bytes is acknowledged a round trip after its first packet, and
-        takes W / rate to send. The latency of a round trip is at most twice what the message takes without queues beyond its
-        bytes at the rate. It waits so in each round trip, also in those of earlier messages, which its queue pair sent for `ahead` ps."""
+        """At most this long, in ps: without queues a window is acknowledged a round trip after its first packet was begun. On the way
+        a packet takes a frame and the latency, which is what the message takes beyond its frames at the rate; an ACK, whose
+        frame is no longer, takes no more than that latency and its frame. The message waits so in each round trip, also in
+        those of earlier messages, which its queue pair sent for `ahead` ps."""
         rate = self.rates.get(source, 0) if self.window else 0
         if not rate:
             return MAX_TIME
         size, ideal = int(self.messages["bytes"][row]), int(self.messages["ideal"][row])
-        latency = max(ideal - size * 8 * 10**12 // rate, 0)
+        latency = max(ideal - picoseconds(self.on_wire(size), rate), 0)
+        frames = self.on_wire(self.sizes["mtu"]) + self.sizes["ack"] + self.sizes["wire_overhead"]
+        wait = 2 * latency + picoseconds(frames - self.on_wire(self.window), rate)
         sent = size + ahead * rate // (8 * 10**12)
-        return max(2 * latency - self.window * 8 * 10**12 // rate, 0) * max(-(-sent // self.window), 1)
+        return max(wait, 0) * max(-(-sent // self.window), 1)
 
 
-def window_of(run):
-    """The window of queue pairs in bytes; 0 if the experiment does not say it, or congestion control changes it."""
+def picoseconds(size, rate):
+    return size * 8 * 10**12 // rate
+
+
+def sizes_of(run):
+    """{key: bytes} of the network; None if the experiment does not say them, or congestion control changes the window."""
     try:
         network = run.experiment.get("network") or {}
-        text = str(network.get("window", DEFAULT_WINDOW))
+        if network.get("congestion_control", "none") != "none":
+            return None
     except (ResultsError, AttributeError):
-        return 0
-    if network.get("congestion_control", "none") != "none":
-        return 0
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]i|[kMGT]|)B\s*", text)
-    return int(float(match[1]) * SCALES[match[2]]) if match else 0
+        return None
+    found = {}
+    for key, default in BYTES.items():
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]i|[kMGT]|)B\s*", str(network.get(key, default)))
+        if not match:
+            return None
+        found[key] = int(float(match[1]) * SCALES[match[2]])
+    return found if found["window"] and found["mtu"] else None
 
 
 def late_acknowledgements(parts, late):

@@ -56,6 +56,22 @@ class Explain(ProgramTest):
             self.assertGreater(step.time, 0)
         return steps
 
+    def test_waits_for_late_acknowledgements(self):
+        """A window of 256 KiB takes 21.4 us at 100 Gb/s, and a round trip over two links of 500 ns less than 4. So a message alone
+        does not wait, and of two to one host each waits for packets of the other: half of the time is queueing. With a
+        window of a packet a message alone waits for acknowledgements, and nothing queues."""
+        pairs = {"kind": "program", "ranks": 4, "operations": [
+            {"rank": 0, "send": "8 MiB", "to": 2}, {"rank": 2, "recv": "8 MiB", "from": 0},
+            {"rank": 1, "send": "8 MiB", "to": 3}, {"rank": 3, "recv": "8 MiB", "from": 1}]}
+        shared = json.loads(json.dumps(pairs).replace('"to": 3', '"to": 2').replace('"rank": 3', '"rank": 2'))
+        network = {"window": "256 KiB"}
+        found = critical_path.sums(self.steps(self.run_it(shared, network=network)))
+        self.assertNotIn("window", found)
+        self.assertAlmostEqual(found["queueing"] / sum(found.values()), 0.5, delta=0.02)
+        found = critical_path.sums(self.steps(self.run_it(pairs, network={"window": "4 KiB"}, name="alone.h5")))
+        self.assertGreater(found["window"] / sum(found.values()), 0.5)
+        self.assertNotIn("queueing", found)
+
     def test_the_path_is_a_chain(self):
         workloads = [collective(), collective(collective="all_to_all", algorithm="pairwise"),
                      collective(algorithm="double_binary_tree", step_latency="1 us", launch_latency="3 us"),

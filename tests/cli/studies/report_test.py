@@ -406,6 +406,58 @@ class Verdicts(PageTest):
         self.assertLess(runs("all_reduce", "1 MiB", 16), 0.03)
         self.assertEqual(self.verdict()["verdict"], "local")
 
+    def saved(self, experiment, **network):
+        """Runs an experiment, shows its report, and returns the share of its time that another network saves."""
+        file = self.simulate(experiment)[1]
+        other = self.simulate({**experiment, "network": {**experiment["network"], **network}}, output="other.h5")[1]
+        self.show(file)
+        return 1 - float(table(other, "jobs")["time"][0]) / float(table(file, "jobs")["time"][0])
+
+    def test_a_link_that_two_of_a_ring_share(self):
+        """A ring whose order crosses one spine twice in each direction: hosts' links could be busy all the time, and are so for half
+        of it, because two neighbours share a link. So an ideal network saves half, though few ranks see a queue."""
+        experiment = {
+            "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 8, "link_rate": "100 Gb/s",
+                         "link_delay": "500 ns"},
+            "network": {**NETWORK, "window": "256 KiB"},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "64 MiB", "ranks": 16,
+                         "placement": {"hosts": [0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15]}}}  # fmt: skip
+        self.assertAlmostEqual(self.saved(experiment, fidelity="ideal"), 0.5, delta=0.05)
+        self.assertEqual(self.verdict()["verdict"], "queueing")
+        self.assertIn("A busy link bounds the run", self.text(".verdict"))
+
+    def test_a_window_that_one_hop_of_a_ring_fills(self):
+        """Two hops of a ring have a round trip of 4 x 5 us and more, in which they send 256 KiB, 5.4 us at their rate: they wait for
+        three quarters of the time, and all others for them. Half of the ranks do not even have a switch between them."""
+        experiment = {
+            "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "link_rate": "400 Gb/s",
+                         "link_delay": "5 us", "host_link_delay": "100 ns"},
+            "network": {**NETWORK, "window": "256 KiB"},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "64 MiB"}}
+        saved = self.saved(experiment, window="4 MiB")
+        self.assertGreater(saved, 0.5)
+        self.assertEqual(self.verdict()["verdict"], "window")
+        self.assertIn("A larger window", self.text(".verdict"))
+
+    def test_storage_that_is_busy_all_the_time(self):
+        """Four ranks write 4 MiB each to two targets with devices of 10 Gb/s, which take 8 MiB / 10 Gb/s = 6.7 ms; links take a tenth."""
+        file = self.simulate({
+            "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "link_rate": "100 Gb/s",
+                         "link_delay": "500 ns", "storage_hosts": 2}, "network": NETWORK,
+            "workload": {"kind": "checkpoint", "ranks": 4, "size": "4 MiB", "device_rate": "10 Gb/s"}})[1]
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "compute")
+        self.assertIn("rank 4 computes, or serves storage", self.text(".verdict"))
+
+    def test_a_failed_link_is_named(self):
+        file = self.simulate({
+            "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "link_rate": "100 Gb/s",
+                         "link_delay": "500 ns"},
+            "network": {**NETWORK, "failures": [{"at": "1 us", "link": ["leaf0", "spine0"]}], "reconvergence": "10 us"},
+            "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "nccl_p2p", "size": "1 MiB"}})[1]
+        self.show(file)
+        self.assertIn("leaf0 – spine0 was down from 1 us on", self.text(".verdict"))
+
     def test_packets_that_overtake_are_not_lost(self):
         """Every packet takes its own path, and none is lost: nothing is sent again."""
         summary, file = self.simulate({
