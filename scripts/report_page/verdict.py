@@ -345,7 +345,10 @@ class Verdict:
         with weft_results.open(self.facts.run.path) as run:
             if "failures" not in run.experiment_text:
                 return []
-            entries = (run.experiment.get("network") or {}).get("failures") or []
+            try:
+                entries = (run.experiment.get("network") or {}).get("failures") or []
+            except weft_results.ResultsError:  # without PyYAML
+                return []
         entries = [entry for entry in entries if isinstance(entry, dict) and "rate" not in entry]
         names = [" – ".join(map(str, entry["link"])) if isinstance(entry.get("link"), list) else
                  str(entry.get("link") or entry.get("switch") or entry.get("class")) for entry in entries]
