@@ -118,10 +118,11 @@ def picoseconds(size, rate):
 
 
 def sizes_of(run):
-    """{key: bytes} of the network; None if the experiment does not say them, or congestion control changes the window."""
+    """{key: bytes} of the network; None if the experiment does not say them, congestion control changes the window, or ACKs wait
+    for further packets."""
     try:
         network = run.experiment.get("network") or {}
-        if network.get("congestion_control", "none") != "none":
+        if network.get("congestion_control", "none") != "none" or network.get("ack_interval", 1) != 1:
             return None
     except (ResultsError, AttributeError):
         return None
