@@ -97,10 +97,13 @@ class Verdict:
 
     def what_bounds(self, largest):
         """What is largest, unless a single link, or a single rank's window, alone takes more of the time than that can."""
-        if largest in CONGESTION or largest in (None, "nothing", "straggler") or not self.parts.exact:
+        if largest in (None, "nothing", "straggler") or not self.parts.exact:
             return largest
+        # Such waits are no consequence of congestion.
         if self.demands.window_bounds():
             return "window"
+        if largest in CONGESTION:
+            return largest
         if not self.demands.link_bounds():
             return "compute" if self.demands.compute_bounds() and largest != "local" else largest
         row, links = self.demands.row, self.facts.links
