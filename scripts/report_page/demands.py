@@ -72,7 +72,11 @@ class Demands:
             self.window = min(sum(float(sums[kind][place]) for kind in ("window", "transfer", "sending") if kind in sums), 1.0)
 
     def window_bounds(self):
-        return self.window > max(self.link, self.compute, self.local)
+        return self.window > max(self.link, self.compute, self.local) and self.window_saves() >= LONG_WAITS
+
+    def window_saves(self):
+        """A larger window saves no more than the waits, nor more than the rest beside the busiest resource."""
+        return min(self.waits, 1 - max(self.link, self.compute, self.local))
 
     def link_bounds(self):
         return self.link >= BUSY and self.link > max(self.compute, self.local)

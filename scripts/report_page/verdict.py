@@ -389,7 +389,7 @@ class Verdict:
     def advice(self):
         if self.by_demand and self.kind == "window":
             return ("A larger window (`network.window`) may help, by at most "
-                    f"{time_text(min(self.demands.waits, 1 - self.demands.link) * self.job_time())}; faster links would not.")
+                    f"{time_text(self.demands.window_saves() * self.job_time())}; faster links would not.")
         others = ("compute", "local", "peers", "straggler", "idle", *(["transfer"] if self.by_demand else []))
         if self.kind in ADVICE or (self.congested and self.kind not in others):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
@@ -424,7 +424,7 @@ class Verdict:
     def waits_for_peers(self):
         """What may help beside less compute where a rank waits much for acknowledgements, or ranks for each other, as in the
         bubble of a pipeline."""
-        if self.demands.window:
+        if self.demands.window_saves() >= LONG_WAITS:
             return (f", and against {time_text(self.demands.waits * self.job_time())} for which rank {self.demands.rank} waits for "
                     "acknowledgements a larger window (`network.window`)")
         if self.parts.share("peers") < LONG_WAITS:
