@@ -5,6 +5,7 @@ Files of profilers have events in any order. A timeline keeps them in a database
 not grow with the trace. All times are whole picoseconds."""
 
 import collections
+import json
 import pathlib
 import shutil
 import sqlite3
@@ -45,6 +46,8 @@ US = 10**6
 # A pause of the accelerator up to this length between an operation and the one that it waited for is its start-up time.
 SHORT = 10 * US
 HOST_THREAD = 0
+# Calls that NCCL executes as sends and receives.
+MESSAGES = ("send", "recv", "all_to_all", "gather", "scatter")
 # Of an event from the first one: half of simulated time.
 FARTHEST = 53 * 24 * 3600 * 10**12
 
@@ -183,6 +186,12 @@ class ProgramOfTimeline:
         self.nodes.execute("DELETE FROM done")
         self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_corr ON done (stream, corr)")
         self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_all ON done (communicates, corr)")
+        self.nodes.execute("CREATE TEMP TABLE IF NOT EXISTS nccl_launches (thread INTEGER, begin INTEGER)")
+        self.nodes.execute("DELETE FROM temp.nccl_launches")
+        names = json.dumps([number for name, number in timeline.names.items() if is_nccl(name)])
+        self.nodes.execute("INSERT INTO temp.nccl_launches SELECT launches.thread, launches.begin FROM ops JOIN launches "
+                           "ON launches.corr = ops.corr WHERE ops.name IN (SELECT value FROM json_each(?))", (names,))
+        self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.nccl_launches_begin ON nccl_launches (thread, begin)")
         self.pending = []
         self.host_node, self.host_time = None, None
 
@@ -372,8 +381,8 @@ class ProgramOfTimeline:
             found = [own]
         if own and len(found) == 1 and found[0].kind == own.kind and found[0].size is None:
             found = [own]
-        if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in ("send", "recv", "all_to_all")):
-            grouped = self.grouped_calls(name, begin)
+        if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in MESSAGES):
+            grouped = self.grouped_calls(name, begin, thread)
             found = grouped or found
         if found:
             return found
@@ -386,13 +395,26 @@ class ProgramOfTimeline:
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
-        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY "
-                                  "begin, id", (thread, begin)).fetchall() if begin is not None else []
-        found = [(number, Communication.of_text(call)) for number, call in rows]
-        wanted = ("send", "recv", "all_to_all", "gather", "scatter") if kind == "messages" else (kind,)
-        found = [(number, call) for number, call in found if call.kind in wanted]
-        self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
-        return [call for _, call in found]
+        return self.take("used = 0", begin, thread, MESSAGES if kind == "messages" else (kind,))
+
+    def take(self, which, begin, thread, wanted):
+        """Calls of these kinds (None: of all) that the thread made up to the launch of a kernel of NCCL, and after the
+        launch before it: kernels of several streams do not start in the order of their launches. A group that needs
+        several kernels launches the second one with calls from before the first."""
+        if begin is None:
+            return []
+        first = self.nodes.execute("SELECT MAX(begin) FROM temp.nccl_launches WHERE thread IS ? AND begin < ?",
+                                   (thread, begin)).fetchone()[0]
+        for after in (first, None) if first is not None and wanted else (first,):
+            rows = self.nodes.execute(f"SELECT id, call FROM calls WHERE {which} AND thread IS ? AND begin <= ? AND "
+                                      "begin > ? ORDER BY begin, id",
+                                      (thread, begin, -FARTHEST if after is None else after)).fetchall()
+            found = [(number, Communication.of_text(call)) for number, call in rows]
+            found = [(number, call) for number, call in found if not wanted or call.kind in wanted]
+            if found:
+                self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
+                return [call for _, call in found]
+        return []
 
     def recorded_calls(self, external, begin, thread):
         row = None
@@ -413,16 +435,9 @@ class ProgramOfTimeline:
             found = Communication.of_text(better) if better else found
         return [found]
 
-    def grouped_calls(self, name, begin):
+    def grouped_calls(self, name, begin, thread):
         """Calls between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) share one kernel
-        and have no own kernels."""
-        if begin is None:
-            return []
-        rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY "
-                                  "begin", (begin,)).fetchall()
+        and have no own kernels. The name of RCCL's kernel, and of NCCL's generic one, does not say what it does."""
         kind = kind_of_kernel(name)
-        wanted = ("send", "recv") if kind == "messages" else (kind,)
-        found = [(number, Communication.of_text(call)) for number, call in rows]
-        found = [(number, call) for number, call in found if call.kind in wanted]
-        self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
-        return [call for _, call in found]
+        wanted = ("send", "recv") if kind == "messages" else (kind,) if kind else None
+        return self.take("launched = 0 AND used = 0", begin, thread, wanted)

@@ -82,6 +82,22 @@ class Nsys(ImportTest):
         self.assertEqual(read["operations"]["all_reduce"], 8)
         self.run_imported()
 
+    def test_kernels_start_in_another_order_than_they_were_launched(self):
+        """All-reduces of two communicators on two streams: the second one starts first, because the first one waits for
+        a kernel. Each keeps its own bytes."""
+        report = Report()
+        for process in range(2):
+            for comm in (WORLD, WORLD + 1):
+                report.range(process, "ncclCommInitRank", 0, 5, INIT, comm, 2, process, process)
+            for comm, size, launch, start, stream in ((WORLD, 40 * MIB, 20, 100, 20), (WORLD + 1, 1000, 30, 40, 21)):
+                report.range(process, "ncclAllReduce", launch - 2, 5, COLLECTIVE, comm, size)
+                report.kernel(process, start, 20, launch, kernel_of("AllReduce_Sum_bf16_RING_LL"), stream)
+            report.kernel(process, 160, 5, 36, "behind the second", 21)
+        read = self.imported(self.write_report(report), "--overlap", "network", "--host", "none")
+        self.assertEqual(read["bytes"], {"all_reduce": 2 * (40 * MIB + 1000)})
+        # 40 MiB take more than 800 us at 400 Gb/s.
+        self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
+
     def test_a_message_to_a_gpu_that_was_not_traced(self):
         report = Report()
         for process in range(2):

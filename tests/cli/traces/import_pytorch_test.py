@@ -259,6 +259,27 @@ class Pytorch(ImportTest):
                          (2, 2, 2 * 8192))
         self.run_imported()
 
+    def test_groups_start_in_another_order_than_they_were_launched(self):
+        """Two groups of messages on two streams: the one that is launched second starts first, and keeps its own calls:
+        what follows it does not wait for the other group's. RCCL's kernel, and NCCL's generic one, do not say what they do."""
+        for kernel in ("ncclDevKernel_SendRecv", "ncclDevKernel_Generic_1", "ncclDevKernel_Generic_4"):
+            for rank in range(2):
+                trace = Trace(rank, 2, {"a": [0, 1], "b": [0, 1]})
+                for group, elements, launch, start, stream in (("a", 10 * MIB, 10, 100, 20), ("b", 30, 20, 50, 21)):
+                    for at, (name, key) in enumerate((("send", "Dst Rank"), ("recv", "Src Rank"))):
+                        trace.external += 1
+                        parameters = trace.parameters(name, elements, group=group, **{key: 1 - rank})
+                        trace.add("cpu_op", "record_param_comms", launch - 3 + at, 0.5, 1, 1000,
+                                  **{"External id": trace.external, **parameters})
+                    trace.kernel(start, 20, launch, f"{kernel}(ncclDevKernelArgsStorage<4096ul>)", stream)
+                trace.kernel(160, 5, 40, "behind b", 21)
+                self.traces(trace)
+            read = self.imported("traces", "--overlap", "network", "--host", "none")
+            self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]),
+                             (4, 4, 2 * 4 * (10 * MIB + 30)))
+            # 40 MiB take more than 800 us at 400 Gb/s, and 120 B no time like that.
+            self.assertLess(self.run_imported()[0, "behind b"][0], 100)
+
     def test_the_other_end_of_a_message_that_is_not_said(self):
         """Traces without ranks of messages: in a group of two it is the other member, and in a larger one an error."""
         def sends(size):
