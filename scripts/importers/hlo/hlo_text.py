@@ -6,8 +6,9 @@ import re
 from frameworks.communications import MAX_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, bytes_of_element, convolution_gemm, divides,
-                      dot_gemm, iota_groups, not_divided, whole_list)
+from .program import (COLLECTIVES, HALVES, MESH, NAMED_SHARDING, Instruction, Module, Shape, bytes_of_element,
+                      convolution_gemm, divides, divides_by_name, dot_gemm, iota_groups, mesh_groups, not_divided,
+                      whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
 START = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = ")
@@ -148,7 +149,8 @@ class HloReader:
             one.operands = self.operands(inner, line)
             one.taken = [self.shapes.get(name, Shape()) for name in one.operands]
         self.attributes(one, rest)
-        if any(divides(found) for found in SHARDING.finditer(rest)):
+        if any(map(divides, SHARDING.finditer(rest))) or "sharding=" in rest and any(
+                map(divides_by_name, NAMED_SHARDING.finditer(rest))):
             self.sharded = self.sharded or line
         self.shapes[one.name] = shape
         return one
@@ -256,8 +258,13 @@ class HloReader:
             one.groups = iota_groups(groups, dims, order)
         elif listed:
             one.groups = [group for group in map(whole_list, re.findall(r"\{[^}]*\}", listed.group(1))) if group]
+        elif mesh := MESH.search(rest):
+            one.groups = mesh_groups(mesh, MAX_RANKS)
+            if one.groups is None:
+                raise self.error(one.line, f"'{one.name}': {mesh[0][:200]} does not fit together")
         elif "replica_groups=" in rest:
-            raise self.error(one.line, f"'{one.name}': its replica_groups are neither {{{{0,1}},..}} nor [2,4]<=[8]")
+            raise self.error(one.line, f"'{one.name}': its replica_groups are none of {{{{0,1}},..}}, [2,4]<=[8] and "
+                             "mesh['x'=2,'y'=4] {'y'}")
         else:
             one.groups = []
 

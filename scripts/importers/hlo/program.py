@@ -146,3 +146,59 @@ def iota_groups(groups, dims, order):
         numbers = list(range(math.prod(dims)))
     size = math.prod(groups[1:])
     return [numbers[i * size:(i + 1) * size] for i in range(groups[0])]
+
+
+AXES = r"@?mesh(?:\[([^\]]*)\]|<([^>]*)>)(?:,\s*device_ids=\(([\d,\[\]T() ]*?)\))?"
+MESH = re.compile(rf"replica_groups={AXES}\s*\{{([^}}]*)\}}")
+NAMED_SHARDING = re.compile(rf"{AXES},\s*\[([^\]]*)\]")  # of each dimension its axes: mesh['x'=2], [{'x'}, {}]
+IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+AXIS = re.compile(r"([^=,]+?)=(\d{1,9})")
+PART = re.compile(r"(.+?)(?::\((\d{1,9})\)(\d{1,9}))?")
+
+
+def mesh_groups(found, most):
+    """mesh['x'=2,'y'=4] {'y'}, a match of MESH: devices as an array with named axes, and a group for each position on
+    the axes that are not listed. 'y':(2)2 is a part of an axis: of 2 blocks of it, 2 each; device_ids=([4,2]T(1,0)) or
+    device_ids=(0,2,1,3) are the devices in the array. So do Mesh::ToString, AxisRef::ToString (xla/hlo/ir/
+    mesh_and_axis.cc) and MeshAxesReplicaGroupList::flattened_replica_groups (replica_group.cc) of XLA. None if it does
+    not fit together or has more than `most` devices."""
+    axes = [AXIS.fullmatch(one.strip().replace("'", "")) for one in (found[1] or found[2] or "").split(",")]
+    parts = [PART.fullmatch(one.strip().replace("'", "")) for one in found[4].split(",")]
+    if not all(axes) or not all(parts):
+        return None
+    sizes = {one[1]: int(one[2]) for one in axes}
+    count = math.prod(sizes.values())
+    taken = [(one[1], int(one[2] or 1), int(one[3] or sizes.get(one[1], 0))) for one in parts]
+    fits = len(sizes) == len(axes) and 0 < count <= most and all(
+        name in sizes and 0 < first * size <= sizes[name] for name, first, size in taken)
+    if not fits:
+        return None
+    dims, places = [], {}  # places: (axis, size of what is before on it, its own) -> number of the dimension
+    for name, whole in sizes.items():
+        ends = sorted({1, whole, *(end for one, first, size in taken if one == name for end in (first, first * size))})
+        for begin, end in zip(ends, ends[1:] or ends):
+            if end % begin:
+                return None
+            places[name, begin, end // begin] = len(dims)
+            dims.append(end // begin)
+    grouped = [places.get(one) for one in taken]
+    if None in grouped or len(set(grouped)) < len(grouped):
+        return None
+    order = [*(i for i in range(len(dims)) if i not in grouped), *grouped]
+    size = math.prod(dims[i] for i in grouped)
+    devices, iota = whole_list(found[3] or ""), IOTA.fullmatch(found[3] or "")
+    if iota:
+        rows, permuted = whole_list(iota[1]), whole_list(iota[2] or "")
+        if math.prod(rows) != count or (permuted and sorted(permuted) != list(range(len(rows)))):
+            return None
+        devices = iota_groups([1, count], rows, permuted)[0]
+    if devices and sorted(devices) != list(range(count)):
+        return None
+    return [[devices[one] if devices else one for one in group]
+            for group in iota_groups([count // size, size], dims, order)]
+
+
+def divides_by_name(sharding):
+    """The same as divides() for a match of NAMED_SHARDING."""
+    sizes = dict(re.findall(r"'?(\w+)'?=(\d+)", sharding[1] or sharding[2] or ""))
+    return any(int(sizes.get(name, 1)) > 1 for name in re.findall(r"[{,]\s*'?(\w+)'?", sharding[4]))

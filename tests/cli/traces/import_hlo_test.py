@@ -62,6 +62,30 @@ class Hlo(ImportTest):
                 self.assertEqual(self.groups(), due)
                 self.run_imported()
 
+    def test_groups_by_axes_of_a_mesh(self):
+        """JAX of 2026 prints them so. Devices are an array with named axes; a group has those that differ on the listed
+        ones (MeshAxesReplicaGroupList::flattened_replica_groups in xla/hlo/ir/replica_group.cc). Of 8 devices
+        (i, j) is 4 i + j; 'x':(2)2 are the last two of x = 2 x 2 x 2, of (i, j, k) j, and devices are 4 i + 2 j + k;
+        device_ids [4,2]T(1,0) are 0 2 4 6 1 3 5 7."""
+        rows, columns = [[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 4], [1, 5], [2, 6], [3, 7]]
+        for groups, due in (("mesh['x'=2,'y'=4] {'y'}", rows), ("mesh['x'=2,'y'=4] {'x'}", columns),
+                            ("@mesh<x=2,y=4> {x}", columns), ("mesh['x'=2,'y'=4,'z'=1] {'x'}", columns),
+                            ("mesh['x'=8] {'x':(1)2}", columns),
+                            ("mesh['x'=8] {'x':(2)2}", [[0, 2], [1, 3], [4, 6], [5, 7]]),
+                            ("mesh['x'=8] {'x':(1)2,'x':(4)2}", [[0, 1, 4, 5], [2, 3, 6, 7]]),
+                            ("mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'y'}", [[0, 2, 4, 6], [1, 3, 5, 7]]),
+                            ("mesh['x'=4,'y'=2], device_ids=(7,6,5,4,3,2,1,0) {'x'}", [[0, 2, 4, 6], [1, 3, 5, 7]])):
+            with self.subTest(groups):
+                body = (f"  ROOT r = f32[1024,256]{{1,0}} all-reduce(p), channel_id=1, replica_groups={groups}, "
+                        "use_global_device_ids=true, to_apply=add\n")
+                self.imported(self.source(hlo_files.module(body, partitions=8)))
+                self.assertEqual(sorted(map(sorted, self.groups())), due)
+        for groups in ("mesh['x'=2] {'z'}", "mesh['x'=8] {'x':(3)2}", "mesh['x'=8] {'x','x'}", "mesh['x'=8,'x'=2] {'x'}",
+                       "mesh['x'=4], device_ids=(0,1,1,2) {'x'}", "mesh['x'=4], device_ids=([3,2]T(1,0)) {'x'}",
+                       "mesh['x'=999999999,'y'=999999999] {'x'}", "mesh['x'=0] {'x'}"):
+            body = f"  ROOT r = f32[1024,256]{{1,0}} all-reduce(p), replica_groups={groups}, to_apply=add\n"
+            self.refused(self.source(hlo_files.module(body)), says=[r"module.txt:\d+: 'r': .*does not fit together"])
+
     def test_who_takes_part(self):
         """CollectiveOpGroupMode: without a channel replicas, with one and without global ids all partitions of the
         replicas named, permutations between partitions."""
@@ -191,6 +215,10 @@ body {
     def test_sharded_hlo(self):
         text = self.SHARDED_HLO
         self.refused(self.source(text, "step.hlo"), says=[r"step.hlo:4: a sharded tensor", "4 devices", "compile"])
+        named = text.replace("{devices=[4,1]<=[4]}", "{mesh['x'=4,'y'=1], [{'x'}, {}]}")
+        self.refused(self.source(named, "step.hlo"), says=[r"step.hlo:4: a sharded tensor", "4 devices", "compile"])
+        for whole in (named.replace("{'x'}", "{}"), named.replace("{'x'}", "{'y'}")):
+            self.assertEqual(self.imported(self.source(whole, "step.hlo"))["operations"], {"compute": 4})
         copies = "{devices=[1,1,4]<=[4] last_tile_dim_replicate}"
         for divided, operations in ((text.replace("main.1", "main.1_spmd").replace("64,", "16,"), 4),
                                     (text.replace("jit_f,", "jit_f, is_scheduled=true,").replace("64,", "16,"), 4),
