@@ -403,12 +403,18 @@ class ProgramOfTimeline:
         several kernels launches the second one with calls from before the first."""
         if begin is None:
             return []
-        first = self.nodes.execute("SELECT MAX(begin) FROM temp.nccl_launches WHERE thread IS ? AND begin < ?",
-                                   (thread, begin)).fetchone()[0]
+        # Some profilers number the threads of launches and of calls differently.
+        same = "thread IS :thread"
+        known = self.nodes.execute(f"SELECT EXISTS(SELECT 1 FROM calls WHERE used IN (0, 1) AND {same})",
+                                   {"thread": thread}).fetchone()[0]
+        same = same if known else "TRUE"
+        values = {"thread": thread, "begin": begin}
+        first = self.nodes.execute(f"SELECT MAX(begin) FROM temp.nccl_launches WHERE {same} AND begin < :begin",
+                                   values).fetchone()[0]
         for after in (first, None) if first is not None and wanted else (first,):
-            rows = self.nodes.execute(f"SELECT id, call FROM calls WHERE {which} AND thread IS ? AND begin <= ? AND "
-                                      "begin > ? ORDER BY begin, id",
-                                      (thread, begin, -FARTHEST if after is None else after)).fetchall()
+            values["after"] = -FARTHEST if after is None else after
+            rows = self.nodes.execute(f"SELECT id, call FROM calls WHERE {which} AND {same} AND begin <= :begin AND "
+                                      "begin > :after ORDER BY begin, id", values).fetchall()
             found = [(number, Communication.of_text(call)) for number, call in rows]
             found = [(number, call) for number, call in found if not wanted or call.kind in wanted]
             if found:
