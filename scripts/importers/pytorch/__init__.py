@@ -6,7 +6,7 @@ import re
 
 from frameworks.devices import Device
 from frameworks.gpu_import import add_gpu_arguments, imported_job
-from frameworks.json_stream import beginning
+from frameworks.json_stream import DAMAGES, beginning, open_text
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError
 from support.console import whole
@@ -50,6 +50,19 @@ def files_of(path):
     return found
 
 
+def check_others(path, known, notes):
+    """Files of a folder that are no trace: an empty or damaged one would be a rank that is missing."""
+    for one in sorted({one for name in NAMES for one in path.glob(name)} - set(known)) if path.is_dir() else []:
+        try:
+            with open_text(one) as file:
+                start = file.read(START)
+        except DAMAGES as error:
+            raise InputError(one, None, f"it is damaged: {error}") from None
+        if not start.strip():
+            raise InputError(one, None, "it is empty; expected a trace of a rank")
+        notes.add("files that are no trace of torch.profiler and no execution trace are left out", str(one))
+
+
 def matches(path):
     try:
         return any(files_of(path).values())
@@ -72,6 +85,7 @@ def read(options):
     if not any(files.values()):
         raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
                                               "trace ('schema' and 'nodes') here")
+    check_others(pathlib.Path(options.input), [*files["execution"], *files["kineto"]], notes)
     if options.step is not None and files["execution"]:
         raise InputError(files["execution"][0], None, "an execution trace, which has no times; --step selects a step of "
                                                       "traces of torch.profiler alone")

@@ -387,6 +387,20 @@ class Pytorch(ImportTest):
         self.run_imported()
         self.assertEqual(self.executed, 4 * 7)
 
+    def test_a_damaged_file_among_others(self):
+        """It is not taken for a rank that was not traced. A file of another kind is left out, and listed."""
+        self.traces(*(data_parallel_step(rank, 4) for rank in range(4)), packing="gz")
+        path = self.folder / "traces" / "rank2.json.gz"
+        whole = path.read_bytes()
+        for content, says in ((whole[:len(whole) // 2], "damaged"), (whole[:20], "damaged"), (b"", "empty")):
+            path.write_bytes(content)
+            self.refused("traces", "--fill", "symmetric", says=[rf"traces/rank2.json.gz: it is {says}"])
+        path.write_bytes(whole)
+        (self.folder / "traces" / "settings.json").write_text('{"batch": 8}')
+        read = self.imported("traces")
+        self.assertEqual(read["traced_ranks"], [0, 1, 2, 3])
+        self.assertIn("settings.json", str(read["ignored"]))
+
     def test_symmetric_groups_are_rows_and_columns(self):
         """Of rank 5 of 8: pairs of neighbours, and every second one of four."""
         trace = Trace(5, 8, {"tp": [4, 5], "dp": [1, 3, 5, 7]})
