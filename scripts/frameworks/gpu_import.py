@@ -102,14 +102,14 @@ class Writing:
     def program(self, rank, file, count=None):
         timeline = self.stand_ins[rank]
         groups = self.groups(rank)
-        own = {}
+        own, traced = {}, groups
         if self.symmetric:
             traced = Groups(timeline.rank, self.world, timeline.groups)
             own = {name: ranks.index(timeline.rank) for name, ranks in traced.own().items()}
             own["0"] = own.get("0", timeline.rank)
         timeline.database.execute("UPDATE calls SET used = 0")
         out = RankFile(file)
-        job = Job(groups, self.tags, self.names, own, count)
+        job = Job(groups, self.tags, self.names, own, count, traced)
         ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host,
                           self.progress).write()
         return out.next

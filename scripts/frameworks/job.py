@@ -43,8 +43,10 @@ class Job:
     """Writes the calls of one rank. `count` is called with each (kind, group, bytes, number of the call, place). A
     group is (name, ranks): several may have the same ranks, and the calls of each have an order of their own."""
 
-    def __init__(self, groups, tags, names, symmetric=False, count=None):
+    def __init__(self, groups, tags, names, symmetric=False, count=None, traced=None):
+        """Of a rank that was not traced, `traced` are the groups of the rank whose calls it makes."""
         self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
+        self.traced = traced or groups
         self.count = count or (lambda *_: None)
 
     def write_calls(self, out, timeline, name, after, calls, stream, place):
@@ -97,14 +99,14 @@ class Job:
 
     def write_message(self, out, timeline, name, after, call, stream, place):
         ranks = self.members(timeline, call, place)
-        if self.symmetric:
-            raise timeline.error(place, f"--fill symmetric: this rank has a {call.kind}, and ranks of a pipeline do "
-                                        f"not do the same; trace all ranks")
-        peer = call.peer
-        if peer is None and call.peer_position is not None and 0 <= call.peer_position < len(ranks):
-            peer = ranks[call.peer_position]
-        elif peer is None and call.peer_position is None and len(ranks) == 2:
-            peer = next(rank for rank in ranks if rank != self.groups.rank)
+        # As the traced rank has it, and then the member of this rank's group in the same place.
+        traced, peer = self.traced.ranks(call.group), call.peer
+        if peer is None and call.peer_position is not None and 0 <= call.peer_position < len(traced):
+            peer = traced[call.peer_position]
+        elif peer is None and call.peer_position is None and len(traced) == 2:
+            peer = next(rank for rank in traced if rank != self.traced.rank)
+        if traced is not ranks and peer is not None:
+            peer = ranks[traced.index(peer)] if peer in traced else None
         if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
             end = f"rank {peer}"
             if peer is None:
@@ -227,11 +229,38 @@ def which_ranks(timelines, world, fill):
     if missing and fill != "symmetric":
         raise StudyError(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no "
                          f"trace; give all of them, or --fill symmetric if they do what the others do")
-    return {rank: have.get(rank) or stand_in(rank, have) for rank in range(world)}
+    if not missing:
+        return have
+    stages = {timeline.rank: stages_of(timeline, world) for timeline in timelines}
+    return {rank: have.get(rank) or stand_in(rank, have, stages) for rank in range(world)}
 
 
-def stand_in(rank, have):
-    """A traced rank that has a group with this one, otherwise the first."""
-    near = [timeline for _, timeline in sorted(have.items()) if any(rank in ranks for ranks in timeline.groups.values()
-                                                                      if len(ranks) < (timeline.world or 0))]
-    return near[0] if near else have[min(have)]
+def stages_of(timeline, world):
+    """[(name, stride, size, place of the rank)] of the groups in which a traced rank sends or receives."""
+    found = []
+    groups = Groups(timeline.rank, world, timeline.groups)
+    for name in timeline.message_groups():
+        ranks = groups.ranks(name)
+        if ranks is None or timeline.rank not in ranks:
+            continue  # an error where it is called
+        shape = aligned_group(ranks, world)
+        if shape is None:
+            raise InputError(timeline.path, None, f"--fill symmetric: process group '{name}', in which messages are "
+                             f"sent, is {brief(ranks)} of {world} ranks, which is no row or column; trace all ranks")
+        found.append((name, *shape, ranks.index(timeline.rank)))
+    return found
+
+
+def stand_in(rank, have, stages):
+    """A traced rank that is in the same place in all groups in which it sends or receives, since stages of a pipeline
+    differ; of these one that has a group with this rank, otherwise the first."""
+    fits = {traced: have[traced] for traced in sorted(have)
+            if all(group_of(rank, stride, size).index(rank) == place for _, stride, size, place in stages[traced])}
+    if not fits:
+        traced = min(have)
+        raise StudyError(f"{have[traced].path}: --fill symmetric: no traced rank is in the place of rank {rank} in the "
+                         f"process group '{stages[traced][0][0]}', in which messages are sent; trace a rank of each "
+                         f"stage of the pipeline")
+    near = [timeline for timeline in fits.values() if any(rank in ranks for ranks in timeline.groups.values()
+                                                          if len(ranks) < (timeline.world or 0))]
+    return near[0] if near else fits[min(fits)]

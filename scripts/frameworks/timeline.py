@@ -132,6 +132,14 @@ class Timeline:
     def all(self, query, *values):
         return self.database.cursor().execute(query, values)
 
+    def message_groups(self):
+        """Names of the groups in which the rank sends or receives, after finish()."""
+        tables = " UNION ".join(f"SELECT call FROM {table} WHERE call LIKE '%\"send\"%' OR call LIKE '%\"recv\"%'"
+                                for table in ("ops", "calls", "hosts", "recorded"))
+        found = self.all(f"SELECT DISTINCT json_extract(call, '$.group') FROM ({tables}) "
+                         "WHERE json_extract(call, '$.kind') IN ('send', 'recv')")
+        return sorted(str(name) for name, in found)
+
     def error(self, place, what):
         return InputError(self.path, place, what)
 

@@ -401,6 +401,42 @@ class Pytorch(ImportTest):
         self.assertEqual(read["traced_ranks"], [0, 1, 2, 3])
         self.assertIn("settings.json", str(read["ignored"]))
 
+    def pipeline(self, rank):
+        """Of 8 ranks with 2 of tensor, 2 of data and 2 of pipeline parallelism, in this order: the first stage computes 100
+        us and sends, the second one receives and computes 50 us; both reduce among tensor and data ranks."""
+        trace = Trace(rank, 8, {"tp": [rank // 2 * 2, rank // 2 * 2 + 1],
+                                "dp": [rank // 4 * 4 + rank % 2, rank // 4 * 4 + rank % 2 + 2],
+                                "pp": [rank % 4, rank % 4 + 4]})
+        stage, other = rank // 4, (rank + 4) % 8
+        message = [("send", {"Dst Rank": other}) if stage == 0 else ("recv", {"Src Rank": other})]
+        trace.kernel(100, 100 - 50 * stage, 10, f"stage {stage}")
+        trace.collective("allreduce", 1000, 210, 10, 20, 21, group="tp")
+        for name, end in message:
+            trace.collective(name, 3000, 230, 10, 30, 22, "SendRecv", group="pp", **end)
+        trace.collective("allreduce", 2000 + stage, 250, 10, 40, 23, group="dp")
+        return trace
+
+    def test_a_rank_of_each_stage(self):
+        """Ranks 0 and 5 stand for all: ranks 1 to 3 do what 0 does, 4, 6 and 7 what 5 does, and each sends to the rank
+        in its own pipeline. The run is that of eight traces, to the last picosecond."""
+        fingerprints = []
+        for traced in (range(8), (0, 5)):
+            self.traces(*(self.pipeline(rank) for rank in traced))
+            read = self.imported("traces", "--fill", "symmetric")
+            self.assertEqual(read["operations"], {"compute": 8, "all_reduce": 16, "send": 4, "recv": 4})
+            self.assertEqual(read["sent_bytes"]["send"], 4 * 12000)
+            found = self.run_imported()
+            self.assertEqual([f"stage {rank // 4}" for rank in range(8)],
+                             [label for rank in range(8) for owner, label in sorted(found) if owner == rank and
+                              label.startswith("stage")])
+            fingerprints.append(self.summary["fingerprint"])
+            for path in (self.folder / "traces").iterdir():
+                path.unlink()
+        self.assertEqual(*fingerprints)
+        self.traces(self.pipeline(0))
+        self.refused("traces", "--fill", "symmetric", says=["rank0.json: --fill symmetric: no traced rank is in the place "
+                                                            "of rank 4 in the process group 'pp'", "each stage"])
+
     def test_symmetric_groups_are_rows_and_columns(self):
         """Of rank 5 of 8: pairs of neighbours, and every second one of four."""
         trace = Trace(5, 8, {"tp": [4, 5], "dp": [1, 3, 5, 7]})
