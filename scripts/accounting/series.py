@@ -10,7 +10,7 @@ from .account import STATES, constant_power, switch_power
 from .bill import RATE, Links, bill_of
 from .usage import PICO, experiment_of, storage_hosts
 
-COMPUTE = 0  # of /operations/kind
+COMPUTE, HOST = 0, 4  # of /operations/kind
 
 
 def covered(starts, ends):
@@ -105,8 +105,9 @@ class PowerSeries:
         start, end = operations["start"][:], operations["end"][:]
         order = numpy.argsort(ranks)
         node = nodes[order][numpy.searchsorted(ranks, operations["rank"][:], sorter=order)]
-        chosen = ~numpy.isin(node, storage) & (end > start)
-        computes = operations["kind"][:] == COMPUTE
+        kind = operations["kind"][:]
+        chosen = ~numpy.isin(node, storage) & (end > start) & (kind != HOST)
+        computes = kind == COMPUTE
         if not file.attrs.get("complete", 1):
             rows = open_at_the_end(~numpy.isin(nodes, storage), nodes, file["ranks/compute"][:], file["ranks/exposed"][:],
                                    self.span, (node, start, end, chosen, computes))

@@ -6,7 +6,7 @@ import pathlib
 import h5py
 
 PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000"]
-COMPUTE, COLLECTIVE, SEND, RECEIVE = "#4c78a8", "#f58518", "#54a24b", "#b279a2"
+COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST = "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d"
 
 
 class PlotError(Exception):

@@ -4,7 +4,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from plotting.results import COLLECTIVE, COMPUTE, RECEIVE, SEND, PlotError, headline, time_scale
+from plotting.results import COLLECTIVE, COMPUTE, HOST, RECEIVE, SEND, PlotError, headline, time_scale
 
 
 def merged(starts, ends):
@@ -35,7 +35,7 @@ def operation_lanes(results):
     rank, start, end, kind = results.columns("operations", "rank", "start", "end", "kind")
     lanes = []
     for number, (name, color) in enumerate((("compute", COMPUTE), ("collective", COLLECTIVE), ("send", SEND),
-                                            ("receive", RECEIVE))):
+                                            ("receive", RECEIVE), ("host", HOST))):
         of_kind = kind == number
         if of_kind.any():
             lanes.append((name, color, min(number, 1), rank[of_kind], start[of_kind], end[of_kind]))

@@ -16,7 +16,7 @@ CATEGORIES = (("compute", "compute"), ("slowed", "slowed"), ("peer|straggl", "pe
               ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),
               ("credit|buffer", "credits"),
               ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
-              ("idle|bubble", "idle"), ("wait", "peers"))
+              ("host", "host"), ("idle|bubble", "idle"), ("wait", "peers"))
 # Times that others on the network, or faults of links, add to messages.
 CONGESTION = ("queueing", "pause", "retransmission", "reordering", "pacing", "slowed")
 # In the order of bars: work, the network, its consequences, others, nothing.
@@ -27,7 +27,7 @@ TITLES = {
     "pacing": "pacing by congestion control",
     "sending": "sending messages of its own", "window": "waiting for acknowledgements",
     "own": "waiting behind other messages of the sender",
-    "credits": "waiting for free slots at receivers", "peers": "waiting for peers", "other": "other",
+    "credits": "waiting for free slots at receivers", "peers": "waiting for peers", "host": "waiting for the host", "other": "other",
     "idle": "idle time",
 }
 

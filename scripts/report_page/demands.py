@@ -26,22 +26,29 @@ def queued(links):
 
 class Demands:
     """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `compute` of the rank that computes
-    longest, `slowest`; `local`, the mean of all lanes that launch and handle; `window`, of the `rank` that waits longest for
-    acknowledgements, for a share `waits`, what its queue pairs send or wait for these."""
+    longest, `slowest`; `host` of the host that launches longest, that of rank `launching`; `local`, the mean of all lanes
+    that launch and handle; `window`, of the `rank` that waits longest for acknowledgements, for a share `waits`, what its
+    queue pairs send or wait for these."""
 
     def __init__(self, facts, job, time, parts):
         run = facts.run
         self.local = parts.share("local")
         self.row, self.link = self.busiest(facts, job, time)
-        self.compute = self.window = self.waits = 0.0
-        self.rank = self.slowest = -1
+        self.compute = self.host = self.window = self.waits = 0.0
+        self.rank = self.slowest = self.launching = -1
         if run.has("ranks", "rank", "compute") and time > 0:
             rank, compute = run.columns("ranks", "rank", "compute")
             mine = facts.jobs.of_rank(rank.astype(np.int64)) == job
             if mine.any():
-                self.compute = float(compute[mine].max()) / time
-                self.slowest = int(rank[mine][compute[mine].argmax()])
+                self.compute, self.slowest = self.longest(rank[mine], compute[mine], time)
+                if run.has("ranks", "host"):
+                    self.host, self.launching = self.longest(rank[mine], run.column("ranks", "host")[mine], time)
             self.find_window(run, rank, mine, time)
+
+    @staticmethod
+    def longest(rank, times, time):
+        """(share of `time`, rank) of the longest one."""
+        return float(times.max()) / time, int(rank[times.argmax()])
 
     def busiest(self, facts, job, time):
         links = facts.links
@@ -72,14 +79,21 @@ class Demands:
             self.window = min(sum(float(sums[kind][place]) for kind in ("window", "transfer", "sending") if kind in sums), 1.0)
 
     def window_bounds(self):
-        return self.window > max(self.link, self.compute, self.local) and self.window_saves() >= LONG_WAITS
+        return self.window > max(self.link, self.compute, self.host, self.local) and self.window_saves() >= LONG_WAITS
 
     def window_saves(self):
         """A larger window saves no more than the waits, nor more than the rest beside the busiest resource."""
-        return min(self.waits, 1 - max(self.link, self.compute, self.local))
+        return min(self.waits, 1 - max(self.link, self.compute, self.host, self.local))
 
     def link_bounds(self):
-        return self.link >= BUSY and self.link > max(self.compute, self.local)
+        return self.link >= BUSY and self.link > max(self.compute, self.host, self.local)
 
     def compute_bounds(self):
-        return self.compute >= BUSY and self.compute > max(self.link, self.local)
+        return self.compute >= BUSY and self.compute > max(self.link, self.host, self.local)
+
+    def host_bounds(self):
+        return self.host >= BUSY and self.host > max(self.link, self.compute, self.local)
+
+    def host_saves(self):
+        """Fewer launches save no more than the rest beside the busiest other resource."""
+        return 1 - max(self.link, self.compute, self.local)

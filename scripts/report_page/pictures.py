@@ -16,10 +16,10 @@ from report_page.sweep import pareto  # noqa: E402
 from report_page.values import CODES, TIMES  # noqa: E402
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#6b7480", "#4b3fa0", "#b04a6a",
-           "#b9c1cb", "#9acd6b", "#1b9aaa", "#7f3b08", "#e8d80c")
+           "#b9c1cb", "#9acd6b", "#1b9aaa", "#7f3b08", "#e8d80c", "#f2a7c3")
 CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "retransmission": 6, "pacing": 4,
                     "credits": 8, "own": 9, "peers": 2, "local": 7, "window": 11, "sending": 12, "exposed": 1, "idle": 10,
-                    "other": 10, "reordering": 13, "slowed": 14}
+                    "other": 10, "reordering": 13, "slowed": 14, "host": 15}
 TYPES = {code: np.dtype(name) for name, code in CODES.items()}
 HATCHES = ("", "////", "....")
 MAX_LANES, MAX_BARS, MAX_LINKS = 96, 64, 20_000

@@ -12,7 +12,7 @@ from report_page.values import classes_of, covered_until, packed
 MAX_OPERATIONS = 120_000
 ACTIVITY_BINS = 600
 MAX_LANES = 3
-KINDS = ("compute", "collective", "send", "receive")
+KINDS = ("compute", "collective", "send", "receive", "host")
 PHASES = ((r"\bforward\b", "forward"), (r"\bbackward\b", "backward"), (r"\boptimi[sz]er\b", "optimizer"),
           (r"\bactivations\b|micro-batch \S+ gradients\b", "pipeline"), (r"\bgrad(ient)?s?\b|\bbucket\b", "gradients"),
           (r"\bparam(eter)?s?\b", "parameters"), (r"\bcheckpoint\b", "checkpoint"), (r"\bgap\b", "gap"))
@@ -26,7 +26,7 @@ def phase_of(label, kind):
     for pattern, phase in PHASES:
         if re.search(pattern, label):
             return phase
-    return " ".join(COUNTERS.sub("", label).split()) or KINDS[min(kind, 3)]
+    return " ".join(COUNTERS.sub("", label).split()) or KINDS[min(kind, len(KINDS) - 1)]
 
 
 def lanes_of(starts, ends, most=MAX_LANES):
@@ -87,7 +87,7 @@ class Operations:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def kind_names(self):
-        return np.array(KINDS)[np.minimum(self.kind, 3)]
+        return np.array(KINDS)[np.minimum(self.kind, len(KINDS) - 1)]
 
     def names_or(self, column, derive):
         """The column of the file, or values derived from labels and kinds."""

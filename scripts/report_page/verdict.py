@@ -104,6 +104,8 @@ class Verdict:
             return "window"
         if largest in CONGESTION:
             return largest
+        if self.demands.host_bounds():
+            return "host"
         if not self.demands.link_bounds():
             return "compute" if self.demands.compute_bounds() and largest != "local" else largest
         row, links = self.demands.row, self.facts.links
@@ -205,6 +207,10 @@ class Verdict:
             return (f"Compute of one rank bounds {whole}: rank {self.demands.slowest} computes, or serves storage, for "
                     f"{percent(self.demands.compute)} of it, so that all else together can save at most "
                     f"{self.rest(self.demands.compute)}{self.mostly()}.")
+        if self.kind == "host" and self.demands.host_bounds():
+            return (f"Launches bound {whole}: the host of rank {self.demands.launching} launches kernels and collectives for "
+                    f"{percent(self.demands.host)} of it, so that all else together can save at most "
+                    f"{self.rest(self.demands.host)}{self.mostly()}.")
         if self.parts.exact and self.kind in CONGESTION:
             return self.delayed(whole)
         if self.kind == "straggler":
@@ -390,7 +396,7 @@ class Verdict:
         if self.by_demand and self.kind == "window":
             return ("A larger window (`network.window`) may help, by at most "
                     f"{time_text(self.demands.window_saves() * self.job_time())}; faster links would not.")
-        others = ("compute", "local", "peers", "straggler", "idle", *(["transfer"] if self.by_demand else []))
+        others = ("compute", "local", "peers", "straggler", "host", "idle", *(["transfer"] if self.by_demand else []))
         if self.kind in ADVICE or (self.congested and self.kind not in others):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             links = self.facts.links
@@ -403,7 +409,7 @@ class Verdict:
         most = time_text(self.network_saves())
         late = time_text(self.straggler()[1]) if self.kind == "straggler" else ""
         texts = {
-            "compute": f"Faster devices, lower precision or less recomputation may help{self.waits_for_peers()}; a better network "
+            "compute": f"Faster devices, lower precision or less recomputation may help{self.what_it_waits_for()}; a better network "
                        f"would save at most {most}.",
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
                        f"may help, by at most {most}.",
@@ -411,6 +417,8 @@ class Verdict:
             "straggler": "Less work for that rank, such as fewer blocks in its stage of a pipeline, or a faster one, would help "
                          f"all that wait for it, by at most {late}.",
             "peers": "A more even distribution of work may help, and in a pipeline more micro-batches or another schedule.",
+            "host": "CUDA graphs (`workload.cuda_graphs`), fused kernels (`workload.framework`), larger micro-batches, which need fewer "
+                    f"launches, or a faster host may help, by at most {time_text(self.demands.host_saves() * self.job_time())}.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
             "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
             "window": "A larger window (`network.window`) may help.",
@@ -421,9 +429,12 @@ class Verdict:
         }
         return texts.get(self.kind)
 
-    def waits_for_peers(self):
-        """What may help beside less compute where a rank waits much for acknowledgements, or ranks for each other, as in the
-        bubble of a pipeline."""
+    def what_it_waits_for(self):
+        """What may help beside less compute where ranks wait much for their hosts, a rank for acknowledgements, or ranks for each
+        other, as in the bubble of a pipeline."""
+        if self.parts.share("host") >= LONG_WAITS:
+            return (f", and against {self.portion('host')}, of waiting for the host CUDA graphs (`workload.cuda_graphs`) or fused "
+                    "kernels")
         if self.demands.window_saves() >= LONG_WAITS:
             return (f", and against {time_text(self.demands.waits * self.job_time())} for which rank {self.demands.rank} waits for "
                     "acknowledgements a larger window (`network.window`)")

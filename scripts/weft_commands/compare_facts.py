@@ -9,7 +9,7 @@ import numpy as np
 from weft_commands.slices import exposed_times, rank_by_rank
 from weft_results import slowed_links
 
-KINDS = ["compute", "collective", "send", "receive"]
+KINDS = ["compute", "collective", "send", "receive", "host"]
 MAX_MESSAGES = 10**7  # more are not read
 SHARES = [50, 99, 100]
 PARTS_TABLES = ["ranks", "collectives", "messages"]

@@ -13,8 +13,8 @@ from weft_commands.slices import Exposure, Lanes, lanes_of, rank_by_rank
 from weft_commands.trace_counters import write_counters
 
 COLLECTIVES, LINKS = 1 << 20, 1 << 21  # process numbers; those of jobs are 1, 2, ...
-KINDS = ["compute", "collective", "send", "receive"]
-TRACKS = ["compute", "collectives", "sends", "receives"]
+KINDS = ["compute", "collective", "send", "receive", "host"]
+TRACKS = ["compute", "collectives", "sends", "receives", "host"]
 KNOWN = ["rank", "operation", "start", "end", "kind", "collective", "label"]
 EVENTS_PER_WRITE = 4096
 
@@ -182,7 +182,7 @@ def write_rank(trace, process, rank, rows, exposure):
         track = trace.track(process, tracks[i] if lane == 0 else f"{tracks[i]} ({lane + 1})")
         kind = kind_name(kinds[i], KINDS)
         times = f'"operation": {numbers[i]}, "start_ps": {starts[i]}, "end_ps": {ends[i]}'
-        if kinds[i]:
+        if kind in KINDS[1:4]:
             times += f', "exposed_ps": {exposed[i]}'
         if collectives[i] >= 0:
             times += f', "collective": {collectives[i]}'

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft_results.errors import ResultsError
 
-COMPUTE, SEND = 0, 2
+COMPUTE, SEND, HOST = 0, 2, 4  # of /operations/kind
 # What a packet waits for once it has left its sender.
 ON_THE_WAY = ("queueing", "paused", "slowed")
 # Keys of `network` about the bytes on a wire, with their defaults.
@@ -24,12 +24,13 @@ MAX_TIME = 1 << 63  # ps
 NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
           "operations": ["rank", "operation", "start", "end", "kind", "collective", "cause", "label"]}
 HOW = "needs rows of all messages with causes, and operations: output: {attribution: full, operations: true}"
+JOINED = {"compute": "compute operations", "host": "operations of the host"}  # what several of a rank are called
 MAX_MESSAGES = 20_000_000  # they fit into memory
 
 
 @dataclass
 class Step:
-    """A stretch of the path, on `rank`. `kind`: compute; message; handling (between a message and the events that waited
+    """A stretch of the path, on `rank`. `kind`: compute; host (only its host worked, or it paused); message; handling (between a message and the events that waited
     for it: copies, reductions, launches, latencies); credits (a slot at a receiver was not free yet); sending (until a
     message was acknowledged); launch (from the beginning of a communication to its first message); idle."""
 
@@ -182,6 +183,10 @@ class Operations:
     def get(self, row, column):
         return int(self.columns[column][row])
 
+    def kind(self, row):
+        """`kind` of a step for an operation that no message ended."""
+        return {COMPUTE: "compute", HOST: "host"}.get(self.get(row, "kind"), "handling")
+
     def label(self, row):
         return str(self.columns["label"][row])
 
@@ -234,9 +239,8 @@ class Walk:
             self.ends.add(row)
         rank, start, end = get(row, "rank"), get(row, "start"), get(row, "end")
         message = self.messages.row(get(row, "cause"))
-        if get(row, "kind") == COMPUTE or message is None:
-            kind = "compute" if get(row, "kind") == COMPUTE else "handling"
-            self.add(kind, start, end, rank, label=self.operations.label(row), collective=get(row, "collective"))
+        if get(row, "kind") in (COMPUTE, HOST) or message is None:
+            self.add(self.operations.kind(row), start, end, rank, label=self.operations.label(row), collective=get(row, "collective"))
             if self.binding:
                 self.starts.add(row)
             return self.ahead_of(rank, start)
@@ -321,7 +325,7 @@ def by_operation(steps):
     messages, sums)] in order of time."""
     groups = []
     for step in steps:
-        name = (step.label, step.collective, step.kind in ("compute", "idle") and (step.kind, step.rank))
+        name = (step.label, step.collective, step.kind in (*JOINED, "idle") and (step.kind, step.rank))
         if groups and groups[-1][0] == name:
             groups[-1][1].append(step)
         else:
@@ -333,14 +337,15 @@ def by_operation(steps):
 
 
 def stretches(groups):
-    """The result of by_operation(), with neighbouring compute operations of a rank joined: `operations` is their
-    number."""
+    """The result of by_operation(), with neighbouring compute operations of a rank, or of its host, joined: `operations`
+    is their number."""
     merged = []
     for group in groups:
         last = merged[-1] if merged else None
-        if last and last["kind"] == group["kind"] == "compute" and last["ranks"] == group["ranks"]:
+        kind = group["kind"]
+        if last and last["kind"] == kind and kind in JOINED and last["ranks"] == group["ranks"]:
             last["end"], last["operations"] = group["end"], last["operations"] + 1
-            last["sums"] = {"compute": last["sums"]["compute"] + group["sums"]["compute"]}
+            last["sums"] = {kind: last["sums"][kind] + group["sums"][kind]}
         else:
             merged.append({**group, "operations": 1})
     return merged
@@ -350,7 +355,7 @@ def name_of(stretch):
     """Readable text for the result of stretches()."""
     if stretch["kind"] == "idle":
         return "idle"
-    if stretch["kind"] == "compute":
-        return stretch["label"] if stretch["operations"] == 1 else f"{stretch['operations']} compute operations"
+    if stretch["kind"] in JOINED:
+        return stretch["label"] if stretch["operations"] == 1 else f"{stretch['operations']} {JOINED[stretch['kind']]}"
     number = f" (/collectives/id {stretch['collective']})" if stretch["collective"] >= 0 else ""
     return f"{stretch['label'] or 'communication'}{number}"

@@ -18,7 +18,7 @@ ALL = slice(None)
 
 # The order of docs/reference/hdf5_schema.md; HDF5 sorts columns by name. Parts that are not known here come last.
 PARTS = ["compute", "launch", "handling", "sending", "transfer", "slowed", "queueing", "nic", "ahead", "window",
-         "pacing", "paused", "retransmission", "reordering", "credits", "peers", "idle"]  # fmt: skip
+         "pacing", "paused", "retransmission", "reordering", "credits", "peers", "host", "idle"]  # fmt: skip
 
 # Exceptions of h5py for damage inside a file, depending on its place.
 DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError, MemoryError, OverflowError)

@@ -57,6 +57,7 @@ ChakraTrace::RankFacts ChakraTrace::survey(std::uint32_t rank) const {
   facts.missing = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
                     look_for_interrupt();
                     if (node.type == ChakraType::metadata) read_groups(node, rank, facts.listed);
+                    facts.has_device |= node.type == ChakraType::compute && !node.on_cpu;
                     const bool sends = node.type == ChakraType::send;
                     if ((sends && !node.comm_destination) || (node.type == ChakraType::recv && !node.comm_source))
                       ++facts.open[{node.group, node.comm_tag.value_or(0), node.comm_size.value_or(0), sends}];

@@ -92,6 +92,7 @@ class ChakraTrace {
     std::uint32_t rank_;
     Time latest_;  // not_before
     const std::map<std::string, std::uint32_t>& groups_;
+    Worker processor_;  // which the processor's time counts as: without an accelerator, it is what computes
     ChakraOrder order_;
     std::map<std::uint32_t, std::uint32_t> collectives_;                     // communicator -> so far
     std::map<std::pair<bool, std::int64_t>, std::uint64_t> last_of_stream_;  // on the processor, number -> operation
@@ -106,6 +107,7 @@ class ChakraTrace {
   using Group = std::pair<std::string, std::vector<std::uint32_t>>;  ///< name, members; none: all ranks
   struct RankFacts {
     bool control = true;
+    bool has_device = false;  // a compute node of an accelerator
     std::vector<std::uint64_t> missing;
     std::vector<Group> listed;                    // in the order of the file
     std::map<std::string, std::uint32_t> groups;  // name -> communicator

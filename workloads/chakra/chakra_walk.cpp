@@ -25,6 +25,7 @@ ChakraTrace::Walk::Walk(const ChakraTrace& trace, std::uint32_t rank)
     : trace_(trace),
       rank_(rank),
       groups_(trace.facts(rank).groups),
+      processor_(trace.facts(rank).has_device ? Worker::host : Worker::device),
       order_(open_chakra(trace.files_[rank].open()), {trace.facts(rank).control, trace.facts(rank).missing},
              trace.files_[rank].path) {}
 
@@ -54,6 +55,7 @@ bool ChakraTrace::Walk::next(Operation& operation, ChakraNode& node, std::option
 
 void ChakraTrace::Walk::translate(const ChakraNode& node, Operation& operation, std::optional<ChakraShape>& shape) {
   operation.kind = Operation::Kind::compute;
+  operation.worker = node.on_cpu ? processor_ : Worker::device;
   switch (node.type) {
     case ChakraType::invalid:
     case ChakraType::metadata:

@@ -128,6 +128,7 @@ class TraceReader {
       const std::vector<std::string> names = stream_names();
       const auto name = std::find(names.begin(), names.end(), stream->one_of(names));
       operation.stream = static_cast<Stream>(name - names.begin());
+      if (operation.stream == Stream::host) operation.worker = Worker::host;
     }
     if (const auto time = item.find("not_before")) operation.not_before = time->time();
     const auto id = item.find("id");

@@ -87,7 +87,7 @@ class TrainingProgram final : public RankProgram {
   void fill(Operation& operation, const PlannedOperation& planned) const {
     switch (planned.kind) {
       case Operation::Kind::compute:
-        operation.host = planned.host;
+        if (planned.host) operation.worker = Worker::host;
         operation.duration = planned.duration;
         operation.flops = planned.flops;
         if (planned.slowed > Time() && planned.duration > Time())
@@ -190,7 +190,7 @@ class TrainingProgram final : public RankProgram {
   /// Time in which the accelerator does nothing.
   std::uint64_t pause(const char* what, Time duration, std::vector<std::uint64_t> after) {
     const std::uint64_t id = compute(what, duration, std::move(after));
-    between_.back().host = true;
+    between_.back().worker = Worker::nobody;
     return id;
   }
   std::uint64_t wait(const char* what, std::vector<std::uint64_t> after) { return compute(what, Time(), after); }

@@ -63,7 +63,7 @@ function button(text, title, onclick) {
 const CATEGORY_COLOURS = {
   compute: 0, transfer: 5, queueing: 1, pause: 3, retransmission: 6, pacing: 4, credits: 8, own: 9, peers: 2, local: 7,
   window: 11, sending: 12, exposed: 1, idle: 10, other: 10, reordering: 13,
-  slowed: 14,
+  slowed: 14, host: 15,
 };
 let theme = {};
 

@@ -44,7 +44,7 @@ ScheduledRank join(const Workload& workload, std::uint32_t rank, const Operation
     one.start = one.ready = Time::from_ps(row->start);
     one.end = Time::from_ps(row->end);
     one.kind = operation.kind;
-    one.host = operation.host;
+    one.host = operation.worker != Worker::device;
     one.stream = operation.stream;
     one.group = operation.group;
     if (operation.call) one.call = operation.call->id;

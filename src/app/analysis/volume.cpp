@@ -214,7 +214,7 @@ Volume expected_volume(const Experiment& experiment, Progress& progress) {
             fmt::format("rank {} has more than {} operations, which are counted one by one; expected fewer "
                         "starts or iterations, or use `weft run`, which counts nothing",
                         r, max_operations));
-      if (operation.kind == Operation::Kind::compute && !operation.host)
+      if (operation.kind == Operation::Kind::compute && operation.worker == Worker::device)
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send) {
         add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);

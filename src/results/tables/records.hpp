@@ -293,6 +293,7 @@ struct RankRecord {
   TimeParts parts;        ///< of the simulated time of the run. Not part of the fingerprint.
   /// Of `exposed`: it waited for ranks that had not come yet. Not part of the fingerprint.
   std::int64_t waiting = 0;
+  std::int64_t host = 0;   ///< its host was launching. Not part of the fingerprint.
   bool under_way = false;  ///< an operation, when the run ended. In no table.
   bool complete = true;    ///< all of its operations have ended. In no table.
 };
@@ -303,7 +304,7 @@ struct OperationRecord {
   std::uint64_t operation = 0;
   std::int64_t start = 0;
   std::int64_t end = 0;
-  std::uint8_t kind = 0;  ///< 0 compute, 1 collective, 2 send, 3 recv
+  std::uint8_t kind = 0;  ///< Operation::Kind, or 4: compute of the host or of nobody
   std::uint32_t collective = no_collective;
   std::string label;
   std::uint64_t cause = UINT64_MAX;    ///< id of the message with which it ended; UINT64_MAX: none

@@ -54,7 +54,7 @@ template <class Row>
 constexpr auto rank_part_columns() {
   return Columns(time_part_columns<Row, TimePart::compute, TimePart::launch, TimePart::handling, TimePart::sending>(),
                  message_part_columns<Row>(),
-                 time_part_columns<Row, TimePart::credits, TimePart::peers, TimePart::idle>());
+                 time_part_columns<Row, TimePart::credits, TimePart::peers, TimePart::host, TimePart::idle>());
 }
 
 }  // namespace detail
@@ -405,6 +405,7 @@ struct ResultTable<RankRecord> {
         counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
         counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
         column("waiting", "ps", "part of `exposed`: it waited for ranks that had not come yet", &Row::waiting),
+        column("host", "ps", "its host was launching kernels and collectives", &Row::host),
         counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
         counted("messages_sent", "1", "messages sent", &Row::messages_sent),
         counted("messages_received", "1", "messages received", &Row::messages_received),
@@ -503,7 +504,10 @@ struct ResultTable<OperationRecord> {
         column("rank", "id", "rank of the workload", &Row::rank),
         column("operation", "id", "number of the operation in the rank's program", &Row::operation),
         column("start", "ps", "it started", &Row::start), column("end", "ps", "it ended", &Row::end),
-        column("kind", "id", "0 compute, 1 collective, 2 send, 3 receive", &Row::kind),
+        column(
+            "kind", "id",
+            "0 compute, 1 collective, 2 send, 3 receive, 4 host: launches and other work of the processor, and pauses",
+            &Row::kind),
         column("collective", "id", "`/collectives/id`, -1 if none",
                [](const Row& row) { return collective_or_none(row.collective); }),
         column("label", "text", "name in the workload", &Row::label),

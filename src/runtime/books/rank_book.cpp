@@ -3,13 +3,21 @@
 
 namespace weft {
 
+void RankBook::add_to(RankRecord& record, std::int64_t span) const {
+  const bool computes = works(Worker::device), communicates = communicating_ > 0;
+  if (computes) record.compute += span;
+  if (communicates) record.communication += span;
+  if (exposed()) record.exposed += span;
+  if (!works(Worker::host)) return;
+  record.host += span;
+  if (!computes && !communicates) record.parts[TimePart::host] += span;
+}
+
 void RankBook::account(Time now) {
   const std::int64_t span = (now - last_change_).ps();
   last_change_ = now;
-  if (computing_ > 0) record_.compute += span;
-  if (communicating_ > 0) record_.communication += span;
-  if (communicating_ == 0 || computing_ > 0) return;
-  record_.exposed += span;
+  add_to(record_, span);
+  if (!exposed()) return;
   unexplained_.pass(span);
   transfers_.add((now - Time::from_ps(span)).ps(), now.ps());
   if (transfers_.keeps_many())
@@ -42,21 +50,18 @@ void RankBook::end_communication(Operation::Kind kind, Time start, Time sent) {
 
 RankTransfers RankBook::transfers(Time end) const {
   TransferBook book = transfers_;
-  if (communicating_ > 0 && computing_ == 0) book.add(last_change_.ps(), end.ps());
+  if (exposed()) book.add(last_change_.ps(), end.ps());
   return {record_.rank, book.transferring(), book.undecided(), {}};
 }
 
 RankRecord RankBook::record(Time end) const {
   RankRecord result = record_;
-  const std::int64_t open = (end - last_change_).ps();  // open operations count until the end
-  if (computing_ > 0) result.compute += open;
-  if (communicating_ > 0) result.communication += open;
-  if (communicating_ > 0 && computing_ == 0) result.exposed += open;
+  add_to(result, (end - last_change_).ps());  // open operations count until the end
   result.idle = end.ps() - result.compute - result.exposed;
-  result.under_way = computing_ > 0 || communicating_ > 0;
+  result.under_way = works(Worker::device) || communicating_ > 0;
   if (!explains_) return result;
   result.parts[TimePart::compute] = result.compute;
-  result.parts[TimePart::idle] = result.idle;
+  result.parts[TimePart::idle] = result.idle - result.parts[TimePart::host];
   // The reasons of open waits are not known yet.
   result.parts[TimePart::peers] += end.ps() - result.parts.total();
   return result;

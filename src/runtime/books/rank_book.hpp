@@ -2,6 +2,8 @@
 // The books of a rank: for how long it computed, communicated and did neither, and what its exposed time was spent on.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -56,8 +58,8 @@ class RankBook {
     record_.parts += parts_of_wait(why, wait, unexplained_.take());
   }
 
-  void begin_compute() { ++computing_; }
-  void end_compute() { --computing_; }
+  void begin_compute(Worker worker) { ++working_[static_cast<std::size_t>(worker)]; }
+  void end_compute(Worker worker) { --working_[static_cast<std::size_t>(worker)]; }
   /// `start`: of the operation.
   void begin_communication(Operation::Kind kind, Time start);
   /// `sent`: recv: when its message was.
@@ -76,9 +78,13 @@ class RankBook {
   RankTransfers transfers(Time end) const;
 
  private:
+  /// `span` ps of what is under way, except what exposed time was spent on.
+  void add_to(RankRecord& record, std::int64_t span) const;
+  bool works(Worker worker) const { return working_[static_cast<std::size_t>(worker)] > 0; }
+  bool exposed() const { return communicating_ > 0 && !works(Worker::device); }
   bool explains_;
   Time last_change_;
-  std::uint32_t computing_ = 0;
+  std::array<std::uint32_t, 3> working_{};  // compute operations by Worker
   std::uint32_t communicating_ = 0;
   OpenWaits unexplained_;  // of record_.exposed
   RankRecord record_;

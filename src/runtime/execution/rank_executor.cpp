@@ -170,10 +170,11 @@ void RankExecutor::begin_operation(Time now, LiveOperation& live) {
   const Operation& operation = live.operation;
   if (keeps_operations_ && !is_aggregator()) keep_dependencies(operation);
   if (operation.kind == Operation::Kind::compute) {
-    if (!operation.host) book_.begin_compute();
+    book_.begin_compute(operation.worker);
     const Time duration = program_->compute_time(operation, now);
     if (asks_for_processors_) return network_.run_on_processor(host_, now, processor_request(live), duration);
-    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration, operation.slowdown);
+    if (slowed_.active() && operation.worker == Worker::device)
+      slowed_.start(now, operation.id, duration, operation.slowdown);
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
@@ -234,6 +235,22 @@ std::uint64_t RankExecutor::cause_of_end(const LiveOperation& live) const {
   return live.operation.kind == Operation::Kind::send ? live.message : cause_;
 }
 
+namespace {
+
+// What the host does runs there, also where threads of a trace give it an order.
+Stream runs_on(const Operation& operation) {
+  return operation.worker == Worker::host ? Stream::host : operation.stream;
+}
+
+std::uint8_t kind_of_row(const Operation& operation) {
+  constexpr std::uint8_t without_device = 4;
+  return operation.kind == Operation::Kind::compute && operation.worker != Worker::device
+             ? without_device
+             : static_cast<std::uint8_t>(operation.kind);
+}
+
+}  // namespace
+
 void RankExecutor::complete(Time now, std::uint64_t id) {
   const auto found = live_.find(id);
   WEFT_EXPECT(found != live_.end(), "rank {} completes operation {}", rank_.value(), id);
@@ -242,17 +259,16 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   const Operation& operation = live.operation;
   if (operation.kind != Operation::Kind::compute)
     book_.end_communication(operation.kind, live.start, live.sent);
-  else if (!operation.host)
-    book_.end_compute();
+  else
+    book_.end_compute(operation.worker);
   if (slows_compute(operation)) slowed_.end_communication(now);
   ++operations_done_;
   book_.end_operation(now);
   if (operation.kind == Operation::Kind::collective) end_collective(now, live);
   if (keeps_operations_ && !is_aggregator())
-    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
-                                   static_cast<std::uint8_t>(operation.kind),
+    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(), kind_of_row(operation),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label,
-                                   cause_of_end(live), std::string(to_text(operation.stream)),
+                                   cause_of_end(live), std::string(to_text(runs_on(operation))),
                                    std::string(operation.phase), std::string(operation.group), live.message});
   queues_.end(operation, candidates_);
   release(live.dependents);

@@ -193,7 +193,7 @@ class ChakraWriter {
       message.attribute("comm_dst", sends ? operation.peer.value() : rank_);
       message.attribute("comm_tag", std::int64_t{operation.tag});
     }
-    message.flag("is_cpu_op", operation.stream == Stream::host);
+    message.flag("is_cpu_op", operation.worker == Worker::host);
     // Negative: of no stream.
     if (computes || operation.stream != Stream::none)
       message.attribute("stream", operation.stream == Stream::none ? -1 : static_cast<std::int64_t>(operation.stream));

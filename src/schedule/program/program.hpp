@@ -36,6 +36,13 @@ std::string_view to_text(Stream stream);
 /// Names in the order of the values.
 std::vector<std::string> stream_names();
 
+/// Who does what a compute operation stands for. Communication slows the device alone, and only its time is compute.
+enum class Worker : std::uint8_t {
+  device,
+  host,    ///< launches and other work of the processor that feeds the accelerator
+  nobody,  ///< a pause
+};
+
 /// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` and
 /// `after_start` name smaller ids of the same rank only.
 struct Operation {
@@ -63,7 +70,7 @@ struct Operation {
   std::string_view operator_name;  ///< what it computes or sends: "attention"
   double flops = 0;                ///< compute: floating-point operations
   double slowdown = 0;  ///< compute: RankProgram::compute_slowdown() of this one; at least 1, or 0: as the program says
-  bool host = false;    ///< compute: by the rank's host, which is neither computing nor slowed by communication
+  Worker worker = Worker::device;  ///< compute
 };
 
 /// The operations of one rank in program order, one at a time.

@@ -56,7 +56,7 @@ class CallBytes {
 std::string kind_name(const Operation& operation) {
   switch (operation.kind) {
     case Operation::Kind::compute:
-      return operation.host ? "host" : "compute";
+      return operation.worker == Worker::device ? "compute" : "host";
     case Operation::Kind::send:
       return "send";
     case Operation::Kind::recv:
@@ -121,7 +121,7 @@ ProgramCounts count_programs(const Workload& workload) {
       OperationCount one;
       one.operations = workload.ranks_of_kind(k);
       if (operation.kind == Operation::Kind::compute) {
-        if (!operation.host) compute += operation.duration;
+        if (operation.worker == Worker::device) compute += operation.duration;
         one.seconds = operation.duration.seconds() * ranks;
         one.flops = operation.flops * ranks;
       } else if (operation.kind == Operation::Kind::send || operation.kind == Operation::Kind::recv) {

@@ -28,9 +28,10 @@ enum class TimePart : std::uint8_t {
   reordering,
   credits,
   peers,
+  host,
   idle,
 };
-constexpr std::size_t time_part_count = 17;
+constexpr std::size_t time_part_count = 18;
 
 struct TimePartText {
   std::string_view column;
@@ -55,6 +56,7 @@ constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
     {"part_reordering", "the last packet was there before others"},
     {"part_credits", "waited for a free slot at a receiver that had begun"},
     {"part_peers", "waited for other ranks, which had not sent or begun yet"},
+    {"part_host", "nothing was running but the rank's host, which launched kernels and collectives"},
     {"part_idle", "nothing was running"},
 }};
 

@@ -4,6 +4,7 @@
 """The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names the intended bottleneck,
 nothing is fetched, short operations are seen, keys work."""
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -60,6 +61,12 @@ def write_text(group, name, values, unit="text"):
 
 def write_numbers(group, name, values, unit="1", kind=np.int64):
     group.create_dataset(name, data=np.array(values, dtype=kind)).attrs["unit"] = unit
+
+
+# Llama 3.2 1B; its head is tied.
+LLAMA_1B = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+            "max_position_embeddings": 8192, "tie_word_embeddings": True}  # fmt: skip
 
 
 class PageTest(ProgramTest):
@@ -477,6 +484,34 @@ class Verdicts(PageTest):
         _, file = self.simulate(TRAINING, "--set", "topology.link_rate=1600 Gb/s")
         self.show(file)
         self.assertEqual(self.verdict()["verdict"], "compute")
+
+    def test_launches_bound_a_step_of_short_kernels(self):
+        """Llama 1B eager on B200s: launches of some 700 kernels take longer than these, if sequences are short. CUDA graphs save
+        a third of a step then. With sequences twice as long they save a sixth, because the optimizer's long kernels follow, and with
+        sixteen longer ones nothing. The device computes for more than half of all these steps."""
+        def saved(sequence, batch):
+            (self.folder / "config.json").write_text(json.dumps(LLAMA_1B))
+            workload = {"kind": "training", "model": "config.json", "device": "b200-sxm", "framework": "pytorch_eager",
+                        "parallelism": {"data": 8}, "micro_batch": batch, "sequence_length": sequence}  # fmt: skip
+            experiment = {"topology": {"kind": "star", "hosts": 8, "link_rate": "3600 Gb/s", "link_delay": "500 ns"},
+                          "network": {**NETWORK, "window": "1 MiB"}, "workload": workload, "output": {"operations": True, "attribution": "full"}}
+            file = self.simulate(experiment)[1]
+            graphs = self.simulate({**experiment, "workload": {**workload, "cuda_graphs": True}}, output="graphs.h5")[1]
+            self.show(file)
+            self.assertGreater(table(file, "jobs")["compute"][0], 0.5 * table(file, "jobs")["time"][0])
+            return 1 - float(table(graphs, "jobs")["time"][0]) / float(table(file, "jobs")["time"][0])
+
+        self.assertGreater(saved(1024, 1), 1 / 3)
+        self.assertEqual(self.verdict()["verdict"], "host")
+        self.assertIn("CUDA graphs", self.text(".verdict"))
+        path = json.loads(self.run_weft("explain", self.folder / "out.h5", "--json").out)["critical_path"]
+        self.assertGreater(path["sums"]["host"], 0.6 * path["time"])
+        self.assertGreater(saved(2048, 1), 1 / 6)
+        self.assertEqual(self.verdict()["verdict"], "compute")
+        self.assertIn("of waiting for the host CUDA graphs", self.text(".verdict"))
+        self.assertLess(saved(4096, 16), 0.02)
+        self.assertEqual(self.verdict()["verdict"], "compute")
+        self.assertNotIn("CUDA graphs", self.text(".verdict"))
 
     def test_an_incomplete_run_is_marked(self):
         path = self.write({**INCAST, "simulation": {"until": "100 us"}})

@@ -20,7 +20,7 @@ import onnx_files
 import weft_testing
 from import_testing import ImportTest
 from kineto_files import COMPUTE, NCCL, Trace, data_parallel_step
-from weft_testing import SOURCE
+from weft_testing import SOURCE, table
 
 MIB = 1 << 20
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -145,9 +145,12 @@ class Pytorch(ImportTest):
         trace.kernel(156, 10, 150, "second")
         self.traces(trace)
         read = self.imported("traces")
-        self.assertEqual(read["operations"], {"compute": 3})
+        self.assertEqual(read["operations"], {"compute": 2, "host": 1})
         found = self.run_imported()
         self.assertEqual((found[0, "launch second"], found[0, "second"]), ((0, 56), (56, 66)))
+        # The device computes for 20 us, and is idle for 46 us while the host is on its way.
+        ranks = table(self.folder / "out.h5", "ranks")
+        self.assertEqual([ranks[name][0] / 1e6 for name in ("compute", "host", "part_host", "part_idle")], [20, 56, 46, 0])
         self.imported("traces", "--host", "none")
         self.assertEqual(self.run_imported()[0, "second"], (10, 20))
 

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import NETWORK, SOURCE, STAR, ProgramTest  # noqa: E402
+from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table  # noqa: E402
 
 # Llama 3.2 1B; its head is tied.
 LLAMA_1B = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -56,9 +56,14 @@ class Host(ProgramTest):
         self.assertAlmostEqual(eager / graphs, 1, delta=0.01)
 
     def test_the_device_is_idle_while_it_waits(self):
-        summary, _ = self.simulate(self.job())
-        compute = summary["ranks"][0]["compute_ps"] if "ranks" in summary else None
-        self.assertTrue(compute is None or compute < summary["simulated_time_ps"] / 2)
+        """The critical path is launches and, at the end, the optimizer. Each launch is an operation of kind 4."""
+        summary, results = self.simulate(self.job(), "--set", "output.operations=true")
+        ranks, operations = table(results, "ranks"), table(results, "operations")
+        launches = operations["kind"] == 4
+        self.assertEqual(set(operations["stream"][launches]), {"host"})
+        self.assertEqual(ranks["host"][0], (operations["end"] - operations["start"])[launches].sum())
+        self.assertGreater(ranks["part_host"][0], summary["simulated_time_ps"] / 2)
+        self.assertEqual(ranks["compute"][0] + ranks["part_host"][0] + ranks["part_idle"][0], summary["simulated_time_ps"])
 
     def test_same_results_on_any_number_of_processes(self):
         path = self.job(parallelism={"data": 4}, sequence_length=128, cuda_graphs=False)

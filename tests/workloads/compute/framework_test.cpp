@@ -501,7 +501,7 @@ TEST(KernelCatalogue, HostLaunchesWhatTheDeviceDoes) {
   Time host;
   std::uint64_t launches = UINT64_MAX, waits = 0;
   for (Operation operation; program->next(operation); operation = Operation()) {
-    if (operation.host) {
+    if (operation.worker == Worker::host) {
       EXPECT_EQ(operation.operator_name, "launches");
       host += operation.duration;
       // After the one before, and, where a chunk's pass begins, after the device has done the last one.
