@@ -70,6 +70,7 @@ class Runs:
         self.cases, self.identities, self.words_of, self.records = cases, identities, words_of, records
         self.mpi_processes, self.quiet, self.excluded, self.what = settings
         self.errors = {}  # {identity: error}
+        self.tells_errors = True  # at once; error() has them afterwards
         self.elsewhere = set()  # identities that other programs were found to run
         self.reused = 0
 
@@ -138,7 +139,8 @@ class Runs:
             how = f"exit code {ended.code}" if ended.code >= 0 else f"signal {-ended.code}"
             self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()
             self.records.keep_error(identity, self.errors[identity])
-            progress.warn(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
+            if self.tells_errors:
+                progress.warn(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
         lock.give_back()
 
     def error(self, number):

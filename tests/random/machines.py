@@ -349,7 +349,13 @@ def paths(d, hosts):
     return [[f"host{a}", "switch0", f"host{b}"]]
 
 
+def what_if(d, hosts):
+    return [{**({"links": d.pick(["all", "host", "switch"])} if d.chance(0.7) else {}),
+             d.pick(["rate", "delay"]): d.pick([0.5, 2, 3.7])} for _ in range(d.count(1, 2))]
+
+
 EXTENSIONS = {
+    "what_if": (0.1, what_if),
     "storage_hosts": (0.12, storage_hosts),
     "switch_reduction": (0.12, switch_reduction),
     "paths": (0.02, paths),

@@ -74,6 +74,10 @@ class ClusterGraph {
   LinkId connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b, Bandwidth rate, Time delay);
 
   void set_in_server(NodeId node, bool in_server) { nodes_[node.value()].in_server = in_server; }
+  void set_speed(LinkId link, Bandwidth rate, Time delay) {
+    links_[link.value()].rate = rate;
+    links_[link.value()].delay = delay;
+  }
   void set_framing(LinkId link, const LinkFraming& framing) { links_[link.value()].framing = framing; }
 
   std::uint32_t node_count() const;

@@ -76,7 +76,11 @@ std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std:
     return repeated(std::move(workload), static_cast<std::uint32_t>(value.integer(1, max)), value);
   }
   if (name == "scale") {
-    workload = with_scaled_kernels(std::move(workload), value.at("kernels").text(), read_factor(value));
+    const auto of_host = value.find("host");
+    if (of_host && value.has("kernels")) throw of_host->error("found with 'kernels'; expected one of the two");
+    const std::string pattern = of_host ? of_host->text() : value.at("kernels").text();
+    workload =
+        with_scaled_kernels(std::move(workload), of_host ? Worker::host : Worker::device, pattern, read_factor(value));
   } else if (name == "fuse") {
     const double factor = value.has("by") ? read_factor(value) : 1;
     workload = with_fused_kernels(std::move(workload), value.at("kernels").text(), factor);

@@ -35,15 +35,17 @@ class FilteredWorkload final : public TransformedWorkload {
 
 class ScaledProgram final : public ProgramFilter {
  public:
-  ScaledProgram(std::unique_ptr<RankProgram> before, std::string pattern, double factor)
-      : ProgramFilter(std::move(before)), pattern_(std::move(pattern)), factor_(factor) {}
+  ScaledProgram(std::unique_ptr<RankProgram> before, Worker worker, std::string pattern, double factor)
+      : ProgramFilter(std::move(before)), worker_(worker), pattern_(std::move(pattern)), factor_(factor) {}
   bool next(Operation& operation) override {
     if (!inner().next(operation)) return false;
-    if (is_kernel(operation, pattern_)) operation.duration = scaled(operation.duration, factor_);
+    if (operation.worker == worker_ && is_kernel(operation, pattern_))
+      operation.duration = scaled(operation.duration, factor_);
     return true;
   }
 
  private:
+  Worker worker_;
   std::string pattern_;
   double factor_;
 };
@@ -167,14 +169,15 @@ bool is_kernel(const Operation& operation, const std::string& pattern) {
          (fits_pattern(pattern, operation.label) || fits_pattern(pattern, std::string(operation.operator_name)));
 }
 
-std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, const std::string& pattern,
-                                              double factor) {
+std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, Worker worker,
+                                              const std::string& pattern, double factor) {
   return std::make_unique<FilteredWorkload>(
       std::move(inner),
-      [pattern, factor](std::unique_ptr<RankProgram> program) {
-        return std::make_unique<ScaledProgram>(std::move(program), pattern, factor);
+      [worker, pattern, factor](std::unique_ptr<RankProgram> program) {
+        return std::make_unique<ScaledProgram>(std::move(program), worker, pattern, factor);
       },
-      fmt::format("kernels '{}' take {} times as long", pattern, factor));
+      fmt::format("{} '{}' take {} times as long", worker == Worker::host ? "operations of hosts" : "kernels", pattern,
+                  factor));
 }
 
 std::unique_ptr<Workload> without_kernels(std::unique_ptr<Workload> inner, const std::string& pattern) {

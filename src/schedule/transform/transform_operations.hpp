@@ -25,9 +25,9 @@ struct CallChoice {
   bool fits(const CollectiveCall& call) const;
 };
 
-/// Computations take `factor` times as long.
-std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, const std::string& pattern,
-                                              double factor);
+/// Computations of devices, or of hosts, take `factor` times as long.
+std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, Worker worker,
+                                              const std::string& pattern, double factor);
 /// Computations or collectives are not there: what waited for one waits for what it waited for. Exactly one of both is
 /// given.
 std::unique_ptr<Workload> without_kernels(std::unique_ptr<Workload> inner, const std::string& pattern);

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft what-if`: what each change saves, against what follows from the machine by hand; its study, and its errors."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, weft
+
+# Four hosts of one leaf send 4 MB each to the other leaf, over one link.
+ONE_LINK = {
+    "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "link_rate": "100 Gb/s", "link_delay": "100 ns"},
+    "network": {**NETWORK, "window": "1 MiB"},
+    "workload": {"kind": "traffic", "pattern": "pairs", "size": "4 MB", "pairs": [[i, i + 4] for i in range(4)]}}  # fmt: skip
+
+
+class WhatIf(ProgramTest):
+    def what_if(self, experiment, *words):
+        path = experiment if isinstance(experiment, pathlib.Path) else self.write(experiment)
+        return json.loads(self.run_weft("what-if", path, "-o", "study.yaml", "--json", *words).out)
+
+    def refused(self, *words):
+        done = weft("what-if", *words, folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertEqual(len(done.err.strip().splitlines()), 1, done.err)
+        return done.err
+
+    @staticmethod
+    def saves(found):
+        return {row["change"]: row["saves"] for row in found["changes"]}
+
+    def test_a_link_that_all_share(self):
+        """Four flows take 4 S / r over the shared link. Twice as fast it takes half; twice as fast hosts change nothing; alone, as
+        on the ideal network, each flow takes S / r, which saves three quarters."""
+        found = self.what_if(ONE_LINK)
+        saves = self.saves(found)
+        expected = {"all links 2 times as fast": 0.5, "leaf-spine links 2 times as fast": 0.5, "host links 2 times as fast": 0,
+                    "no contention (ideal network)": 0.75, "links of 1/2 the delay": 0, "a window 2 times as large": 0}
+        for name, share in expected.items():
+            self.assertAlmostEqual(saves[name], share, delta=0.01, msg=name)
+        self.assertEqual(found["refused"], {})
+        self.assertNotIn("devices 2 times as fast", saves)  # nothing is computed
+        self.assertEqual([row["time_ps"] for row in found["changes"]], sorted(row["time_ps"] for row in found["changes"]))
+
+    def test_another_factor(self):
+        """Three times as fast, it takes a third: until the hosts' links are what counts, of which each carries one flow."""
+        saves = self.saves(self.what_if(ONE_LINK, "--factor", "3"))
+        self.assertAlmostEqual(saves["leaf-spine links 3 times as fast"], 2 / 3, delta=0.01)
+
+    def test_a_window_that_a_long_way_empties(self):
+        """64 KiB in each round trip of 4 x 5 us: the time is that of round trips, and half with twice as much in each."""
+        experiment = {"topology": {"kind": "star", "hosts": 2, "link_rate": "400 Gb/s", "link_delay": "5 us"},
+                      "network": {**NETWORK, "window": "64 KiB"},
+                      "workload": {"kind": "traffic", "pattern": "pairs", "size": "16 MiB", "pairs": [[0, 1]]}}  # fmt: skip
+        saves = self.saves(self.what_if(experiment))
+        self.assertAlmostEqual(saves["a window 2 times as large"], 0.5, delta=0.03)
+        self.assertGreater(saves["links of 1/2 the delay"], 0.4)
+        self.assertLess(saves["all links 2 times as fast"], 0.05)
+        self.assertNotIn("packets sprayed over all paths", saves)  # there is one
+
+    def test_jobs_failures_and_devices(self):
+        """Job a of two that share a spine is faster alone; its longest computation is halved on devices twice as fast."""
+        found = self.what_if(SOURCE / "workloads" / "two_jobs_sharing_a_spine.yaml")
+        saves = self.saves(found)
+        self.assertEqual(found["job"], "a")
+        self.assertGreater(saves["job a alone"], 0.3)
+        self.assertGreater(saves["devices 2 times as fast"], 0)
+        experiment = {**ONE_LINK, "network": {**ONE_LINK["network"], "failures": [
+            {"at": "1 us", "link": ["leaf0", "spine0"], "rate": "50 Gb/s"}]}}  # fmt: skip
+        self.assertAlmostEqual(self.saves(self.what_if(experiment))["no failures"], 0.5, delta=0.01)
+
+    def test_hosts_that_launch(self):
+        """With CUDA graphs no launch is left, and with hosts twice as fast half of them."""
+        experiment = {"topology": {"kind": "star", "hosts": 2, "link_rate": "3200 Gb/s", "link_delay": "500 ns"},
+                      "network": {**NETWORK, "fidelity": "ideal"}, "workload": {
+                          "kind": "training", "model": "gpt2", "device": "b200-sxm", "framework": "pytorch_eager",
+                          "parallelism": {"data": 2}, "micro_batch": 1, "sequence_length": 256}}  # fmt: skip
+        saves = self.saves(self.what_if(experiment))
+        self.assertGreater(saves["CUDA graphs"], saves["hosts launch 2 times as fast"])
+        self.assertGreater(saves["hosts launch 2 times as fast"], 0.3)
+        self.assertLess(saves["devices 2 times as fast"], 0.1)
+        self.assertNotIn("no contention (ideal network)", saves)
+
+    def test_the_same_on_any_number_of_processes_and_again(self):
+        experiment = self.write(ONE_LINK)
+        one = self.what_if(experiment, "-j", "1")
+        again = self.run_weft("what-if", experiment, "-o", "study.yaml", "--json")
+        self.assertEqual(json.loads(again.out), one)
+        self.assertIn("0 to run", again.err)
+        self.assertEqual(self.run_weft("what-if", experiment, "-o", "two.yaml", "--json", "-n", "2", "-j", "1").out.replace(
+            "two.yaml", "study.yaml"), again.out)
+
+    def test_what_is_refused_is_told(self):
+        """TCP in the background needs packets: the ideal network is refused with weft's own words, and all else is run."""
+        found = self.what_if({**ONE_LINK, "background": [{"kind": "tcp", "from": 0, "to": 4, "size": "20 kB"}]})
+        self.assertEqual(list(found["refused"]), ["no contention (ideal network)"])
+        self.assertIn("background", found["refused"]["no contention (ideal network)"])
+        self.assertIn("no background", self.saves(found))
+
+    def test_errors_leave_nothing(self):
+        path = self.write({**ONE_LINK, "workload": {"kind": "traffic", "patern": "pairs"}})
+        self.assertIn("patern", self.refused(path, "-o", "study.yaml", "--quiet"))
+        self.assertEqual([path.name for path in self.folder.iterdir() if path.name.startswith("study")], [])
+        path = self.write(ONE_LINK)
+        for words, said in ((("--factor", "1"), "above 1"), (("--set", "workload"), "KEY.PATH=VALUE"),
+                            (("-o", "study.h5"), "study.yaml")):
+            with self.subTest(words):
+                self.assertIn(said, self.refused(path, *words))
+        self.assertIn("nope.yaml", self.refused("nope.yaml"))
+
+
+if __name__ == "__main__":
+    unittest.main()
