@@ -18,6 +18,7 @@ KERNELS, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNT
 SYNCS, EVENTS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
+PTOP, PEER_COPY = 10, "memcpy PtoP"  # CUpti_ActivityMemcpyKind of CUPTI, and as Kineto names it
 # CUpti_ActivitySynchronizationType of CUPTI.
 EVENT_SYNC, STREAM_WAIT = 1, 2
 THREAD_BITS = 24  # of a globalTid
@@ -142,10 +143,11 @@ def read_kernels(gpu):
         add_operation(gpu, KERNELS, row, start, end, stream, corr, str(label))
     for table, label in COPIES.items():
         if report.has(table):
-            for row, start, end, stream, corr in report.rows(
-                    f"SELECT rowid, start, end, streamId, correlationId FROM {table}"
+            kind = "copyKind" if "copyKind" in report.columns(table) else "NULL"
+            for row, start, end, stream, corr, copy in report.rows(
+                    f"SELECT rowid, start, end, streamId, correlationId, {kind} FROM {table}"
                     f"{of_process(report, table, gpu.process)} AND deviceId = {int(gpu.device)}"):
-                add_operation(gpu, table, row, start, end, stream, corr, label)
+                add_operation(gpu, table, row, start, end, stream, corr, PEER_COPY if copy == PTOP else label)
     timeline.has_times = True
 
 

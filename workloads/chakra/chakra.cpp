@@ -61,13 +61,12 @@ class ChakraWorkload : public Workload {
 };
 
 /// ASTRA-sim's communicator groups: {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}.
-std::map<std::string, std::vector<std::uint32_t>> read_chakra_groups(const Spec& value, const std::string& directory,
-                                                                     std::uint32_t ranks) {
+std::vector<NamedGroup> read_chakra_groups(const Spec& value, const std::string& directory, std::uint32_t ranks) {
   const std::string path = resolve_file(value, directory, "", "");
   const Spec map = Spec::load(path);  // JSON is YAML
-  std::map<std::string, std::vector<std::uint32_t>> groups;
+  std::vector<NamedGroup> groups;
   for (const auto& [name, list] : map.entries()) {
-    std::vector<std::uint32_t>& members = groups[name];
+    std::vector<std::uint32_t>& members = groups.emplace_back(name, std::vector<std::uint32_t>()).second;
     for (const Spec& member : list.items()) {
       members.push_back(static_cast<std::uint32_t>(member.integer(0, std::int64_t{ranks} - 1)));
       if (std::count(members.begin(), members.end(), members.back()) > 1)

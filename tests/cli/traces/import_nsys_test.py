@@ -98,6 +98,40 @@ class Nsys(ImportTest):
         # 40 MiB take more than 800 us at 400 Gb/s.
         self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
 
+    def test_two_communicators_in_one_group(self):
+        """ncclGroupEnd launches a kernel for each communicator, in the order of their first calls: two calls of the first
+        one are in its kernel. Kernels may start in the other order."""
+        for starts in ((100, 200), (200, 100)):
+            report = Report()
+            for process in range(2):
+                for comm in (WORLD, WORLD + 1):
+                    report.range(process, "ncclCommInitRank", 0, 5, INIT, comm, 2, process, process)
+                for at, (comm, size) in enumerate(((WORLD, 40 * MIB), (WORLD + 1, 1000), (WORLD, MIB))):
+                    report.range(process, "ncclAllReduce", 10 + 2 * at, 1, COLLECTIVE, comm, size)
+                for at, (start, stream) in enumerate(zip(starts, (20, 21))):
+                    report.kernel(process, start, 20, 20 + 2 * at, kernel_of("AllReduce_Sum_bf16_RING_LL"), stream)
+                report.kernel(process, 250, 5, 40, "behind the second", 21)
+            read = self.imported(self.write_report(report), "--overlap", "network", "--host", "none")
+            self.assertEqual(read["bytes"], {"all_reduce": 2 * (41 * MIB + 1000)})
+            # 40 MiB take more than 800 us at 400 Gb/s, and 1,000 B no time like that.
+            self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
+
+    def test_copies_between_gpus_are_listed(self):
+        """CUPTI's kind of copy 10 is between two devices. It has 30 of 100 us, and a copy within the device is not
+        listed."""
+        report = Report()
+        report.kernel(0, 100, 60, 90)
+        path = self.folder / self.write_report(report)
+        database = sqlite3.connect(path)
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, streamId "
+                         "INTEGER, correlationId INTEGER, globalPid INTEGER, copyKind INTEGER)")
+        for start, took, kind in ((200, 30, 10), (240, 10, 8)):
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 7, NULL, ?, ?)",
+                             (start * 1000, (start + took) * 1000, report.pid(0), kind))
+        database.commit()
+        database.close()
+        self.assertRegex(self.imported(path.name)["refused"][0]["what"], r"30 % of .*; memcpy PtoP \(1 times, 30 %\)$")
+
     def test_a_message_to_a_gpu_that_was_not_traced(self):
         report = Report()
         for process in range(2):
