@@ -32,13 +32,14 @@ def further(folder):
 
 
 def counts(folder):
-    """From the entries that both have; the host computes before each call but the first."""
+    """From the entries that both have; the host computes before each call but the first. What is gathered has the bytes of
+    both ranks."""
     kinds = {"_allgather_base": "all_gather", "all_reduce": "all_reduce"}
     operations, sizes = {"compute": 2}, {}
     for entry in dump(0).entries[1:] + dump(1).entries:
         kind = kinds[entry["profiling_name"].removeprefix("nccl:")]
         operations[kind] = operations.get(kind, 0) + 1
-        sizes[kind] = sizes.get(kind, 0) + 4 * elements(entry, "input")
+        sizes[kind] = sizes.get(kind, 0) + 4 * elements(entry, "output")
     return {"ranks": 2, "operations": operations, "bytes": sizes}
 
 
