@@ -10,6 +10,7 @@ from .communications import aligned_group, coordinates, group_of
 from .rank_files import MOST
 
 COLLECTIVE_TAG, MESSAGE_TAG = 0, 1
+DIGITS = 9  # of PyTorch's numbers of process groups
 
 
 class Groups:
@@ -58,7 +59,8 @@ class Groups:
 class Labels:
     """Names of the process groups of a job of which some ranks were traced. PyTorch's are other ones in each row of a
     mesh: here all rows have the name in the first trace. Groups of one shape are told apart by the order in which they
-    were created, which is the same on all ranks: by their numbers, or else as the trace lists them."""
+    were created, which is the same on all ranks: by PyTorch's numbers, or else as the trace lists them (NCCL's numbers
+    of 64 bits have no order)."""
 
     def __init__(self):
         self.names = {}
@@ -67,7 +69,7 @@ class Labels:
         """{name: label} of a traced rank."""
         found, shapes, counts = {}, groups.shapes(), {}
         own = groups.own()
-        for name in sorted(own, key=lambda name: int(name) if name.isdecimal() else len(own) << 64):
+        for name in sorted(own, key=lambda name: int(name) if name.isdecimal() and len(name) <= DIGITS else 10**DIGITS):
             shape = shapes[name] or ("part", len(own[name]))
             counts[shape] = counts.get(shape, -1) + 1
             found[name] = name if name in ("", "0") else self.names.setdefault((shape, counts[shape]), name)
