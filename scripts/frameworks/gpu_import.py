@@ -81,14 +81,19 @@ class Writing:
         self.traced, self.host = overlap == "traced", options.host == "late"
         self.calls, self.tags, self.overlap = Calls(), {}, overlap
         self.symmetric, self.names = len(timelines) < world, GroupNames(world)
-        self.labels = Labels()
+        self.labels, self.groups_of_traced = Labels(), {}
         self.nodes = {}
         self.progress = Progress("weft import", not options.quiet)
 
     def groups(self, rank):
         timeline = self.stand_ins[rank]
-        groups = Groups(timeline.rank, self.world, timeline.groups)
+        groups = self.traced_groups(timeline)
         return groups if rank == timeline.rank else groups.of_rank(rank, timeline)
+
+    def traced_groups(self, timeline):
+        if timeline.rank not in self.groups_of_traced:
+            self.groups_of_traced[timeline.rank] = Groups(timeline.rank, self.world, timeline.groups)
+        return self.groups_of_traced[timeline.rank]
 
     def work(self):
         """Operations of the accelerators that survey() and write() go through, of all ranks."""
@@ -112,7 +117,7 @@ class Writing:
         groups = self.groups(rank)
         own, traced, labels = {}, groups, {}
         if self.symmetric:
-            traced = Groups(timeline.rank, self.world, timeline.groups)
+            traced = self.traced_groups(timeline)
             own = {name: ranks.index(timeline.rank) for name, ranks in traced.own().items()}
             own["0"] = own.get("0", timeline.rank)
             labels = self.labels.of(traced)

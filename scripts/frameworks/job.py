@@ -19,6 +19,7 @@ class Groups:
     def __init__(self, rank, world, named):
         self.rank, self.world = rank, world
         self.named = {name: list(ranks) or list(range(world)) for name, ranks in named.items()}
+        self.known_shapes = None
 
     def ranks(self, name):
         """None for a group that is not known."""
@@ -30,7 +31,9 @@ class Groups:
 
     def shapes(self):
         """{name: axes} of the rank's groups, None for those that are no row, column or block of the mesh."""
-        return {name: aligned_group(ranks, self.world) for name, ranks in self.own().items()}
+        if self.known_shapes is None:
+            self.known_shapes = {name: aligned_group(ranks, self.world) for name, ranks in self.own().items()}
+        return self.known_shapes
 
     def of_rank(self, other, timeline):
         """The groups of a rank that was not traced: the same division of ranks into rows, columns and blocks. Groups that
@@ -63,16 +66,19 @@ class Labels:
     of 64 bits have no order)."""
 
     def __init__(self):
-        self.names = {}
+        self.names, self.known = {}, {}
 
     def of(self, groups):
         """{name: label} of a traced rank."""
+        if groups.rank in self.known:
+            return self.known[groups.rank]
         found, shapes, counts = {}, groups.shapes(), {}
         own = groups.own()
         for name in sorted(own, key=lambda name: int(name) if name.isdecimal() and len(name) <= DIGITS else 10**DIGITS):
             shape = shapes[name] or ("part", len(own[name]))
             counts[shape] = counts.get(shape, -1) + 1
             found[name] = name if name in ("", "0") else self.names.setdefault((shape, counts[shape]), name)
+        self.known[groups.rank] = found
         return found
 
 

@@ -64,6 +64,13 @@ TEST_F(Readers, PhysicalTopologyOfNs3) {
   EXPECT_EQ(trunk.delay, Time::from_us(1));
   EXPECT_EQ(topology.graph.link(LinkId(0)).delay, Time::from_ns(500));
   EXPECT_EQ(topology.routing, "shortest_path");
+  // What generators write behind the links (ns-3 reads no further).
+  const Topology same =
+      read("explained.txt",
+           text +
+               "\nFirst line: total node #, switch node #, link #\nSecond line: switch node IDs...\nsrc0 dst0 "
+               "rate delay error_rate\nsrc1 dst1 rate delay error_rate\n...\nswitch IDs: 4,5\n");
+  EXPECT_EQ(same.graph.link_count(), topology.graph.link_count());
 }
 
 TEST_F(Readers, HostsWithSeveralLinksForward) {
