@@ -22,7 +22,7 @@ def communicates_by_itself(name):
 
 def short(name):
     """A kernel's name without its type and parameters."""
-    return re.sub(r"^void |[<(].*", "", name.replace("(anonymous namespace)::", ""))[:80] or name[:80]
+    return re.sub(r"^void |[<(].*", "", name.replace("(anonymous namespace)::", "")).strip()[:80] or name[:80]
 
 
 def remarks(timelines):

@@ -22,6 +22,7 @@ NUMBER = re.compile(r"(\d{1,9})(?:\.\w+)*$")  # nccl_trace_rank_3, rank_3.json
 END = re.compile(r"(send|recv) (\d{1,9})(?:->|<-)(\d{1,9})")  # positions in the group; the second is the other end
 NS, MS = 1000, 10**9  # picoseconds
 COALESCED = "coalesced"
+PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")  # of pickle
 
 
 def add_arguments(parser):
@@ -30,13 +31,13 @@ def add_arguments(parser):
 
 
 def kind_of_file(path):
-    """pickle, json or None, by the first bytes: torch::jit's pickler writes protocol 2, and nlohmann's JSON has its keys in
-    alphabetical order."""
+    """pickle, json or None, by the first bytes: torch::jit's pickler writes protocol 2, Python's others, and nlohmann's
+    JSON has its keys in alphabetical order."""
     try:
         start = unzipped_bytes(path, START)
     except InputError:
         return None
-    if start[:2] == b"\x80\x02" and b"pg_config" in start and b"version" in start:
+    if start[:1] == b"\x80" and start[1:2] in PROTOCOLS and b"pg_config" in start and b"version" in start:
         return "pickle"
     keys = (b'"collective_seq_id"', b'"pg_config"')
     return "json" if start.lstrip()[:1] == b"{" and any(key in start for key in keys) and b"traceEvents" not in start else None
@@ -58,9 +59,12 @@ def matches(path):
 
 
 class DataOnly(pickle.Unpickler):
-    """Dumps are maps, lists, texts and numbers. Anything else could run a program."""
+    """Dumps are maps, lists, texts and numbers. Anything else could run a program. torch::jit's pickler may write a list
+    of one type as a call with that list (torch/csrc/jit/serialization/pickler.cpp, pushSpecializedList)."""
 
     def find_class(self, module, name):
+        if module == "torch.jit._pickle" and re.fullmatch("build_(int|double|bool)list", name):
+            return list
         raise pickle.UnpicklingError(f"it names {module}.{name}; a dump has maps, lists, texts and numbers alone")
 
 

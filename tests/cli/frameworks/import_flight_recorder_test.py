@@ -5,6 +5,7 @@
 
 import pathlib
 import pickle
+import pickletools
 import sys
 import unittest
 
@@ -158,6 +159,23 @@ class FlightRecorder(ImportTest):
         (self.folder / "dumps" / "rank_0").write_bytes(pickle.dumps(whole, protocol=2))
         self.refused("dumps", says=[r"rank_0: it is a damaged pickle: it names \w+"])
         self.assertFalse(mark.exists())
+
+    def test_lists_as_torch_writes_them(self):
+        """torch::jit's pickler writes a list of whole numbers as a call of torch.jit._pickle.build_intlist; Python's own
+        pickles have other protocols."""
+        for protocol, shape in ((2, b"ctorch.jit._pickle\nbuild_intlist\n(](K\x07K\x0betR"), (2, None), (4, None)):
+            (self.folder / "dumps").mkdir(exist_ok=True)
+            for rank in range(2):
+                dump = Dump(rank, 2)
+                dump.call("all_reduce", 100, [[7, 11]])
+                content = pickle.dumps(dump.whole(), protocol=protocol)
+                if shape:
+                    plain = pickle.dumps([7, 11], protocol=2)[2:-1].replace(b"q\x00", b"")
+                    content = pickletools.optimize(content)
+                    self.assertIn(plain, content)
+                    content = content.replace(plain, shape, 1)
+                (self.folder / "dumps" / f"rank_{rank}").write_bytes(content)
+            self.assertEqual(self.imported("dumps")["call_bytes"], {"all_reduce": 2 * 4 * 77})
 
     def test_names_of_files(self):
         for name in ("nccl_trace_rank_1", "comm_lib_trace_rank_1", "rank1.json", "1.pkl"):

@@ -562,19 +562,20 @@ class Pytorch(ImportTest):
         self.assertEqual((read["ranks"], read["operations"]), (64, {"all_reduce": 64}))
 
     def test_kernels_that_communicate_by_themselves(self):
-        """They count as compute, and the import says so, with their names and their share of the time of all kernels: 30
-        and 10 us of 100 us; NCCL's and others are not listed."""
+        """They count as compute, and the import says so, with their names and their share of the time of all kernels: 30,
+        10 and 5 us of 100 us; NCCL's and others are not listed."""
         trace = Trace(0, 1)
         trace.kernel(100, 15, 10, "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)")
         trace.kernel(115, 15, 12, "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)")
         trace.kernel(130, 10, 14, "void deep_ep::internode::dispatch<false, 8, false>(int4*, float*)")
-        trace.kernel(140, 40, 16, "void gemm<all_reduce>(int)")
+        trace.kernel(140, 35, 16, "void gemm<all_reduce>(int)")
+        trace.kernel(175, 5, 18, "Memcpy PtoP (Device -> Device)", kind="gpu_memcpy")
         trace.collective("allreduce", 1024, 180, 20, 20)
         self.traces(trace)
         said, = self.imported("traces")["refused"]
         self.assertEqual(said["what"], "kernels and copies communicate without NCCL, and count as compute with their traced "
-                         "times, which no network changes: 40 % of the accelerators' time; vllm::cross_device_reduce_1stage "
-                         "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %)")
+                         "times, which no network changes: 45 % of the accelerators' time; vllm::cross_device_reduce_1stage "
+                         "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %), Memcpy PtoP (1 times, 5 %)")
         self.assertIn("cross_device_reduce_1stage", (self.folder / "out.yaml").read_text())
 
     def test_rccl_calls_some_kernels_msccl(self):
