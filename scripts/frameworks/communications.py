@@ -50,8 +50,8 @@ def kind_of(name):
 
 
 def is_nccl(name):
-    """The same for the name of a kernel."""
-    return bool(re.match(r"(?:void )?(?:nccl|rccl)", name, re.IGNORECASE) or "ncclDevKernel" in name or
+    """Whether a kernel is NCCL's or RCCL's; `mscclKernel` is the latter's, too (src/device/msccl_kernel.cpp)."""
+    return bool(re.match(r"(?:void )?(?:nccl|rccl|mscclKernel)", name, re.IGNORECASE) or "ncclDevKernel" in name or
                 "ncclKernel" in name)
 
 
@@ -128,17 +128,31 @@ def bytes_of(elements, dtype):
 
 
 def aligned_group(ranks, world):
-    """(stride, size) of a group that is one of those into which ranks in rows and columns fall; None for others."""
-    size = len(ranks)
-    if size == 1:
-        return 1, 1
-    stride = ranks[1] - ranks[0]
-    if stride < 1 or world % (stride * size):
-        return None
-    return (stride, size) if ranks == group_of(ranks[0], stride, size) else None
+    """The axes of a group that is one of those into which the ranks of a mesh fall: ((stride, size), ...), the axis whose
+    neighbours are next to each other first. One axis is a row or a column, several are a block, as Megatron's group of
+    tensor and pipeline ranks. None for others."""
+    axes, covered = [], 1  # the first `covered` members are those of `axes`
+    while covered < len(ranks):
+        stride, size = ranks[covered] - ranks[0], 1
+        while size * covered < len(ranks) and ranks[size * covered] == ranks[0] + size * stride:
+            size += 1
+        within = axes[-1][0] * axes[-1][1] if axes else 1
+        if stride < 1 or stride % within or len(ranks) % (covered * size):
+            return None
+        axes.append((stride, size))
+        covered *= size
+    axes = tuple(axes) or ((1, 1),)
+    aligned = world % (axes[-1][0] * axes[-1][1]) == 0
+    return axes if aligned and list(ranks) == group_of(ranks[0], axes) else None
 
 
-def group_of(rank, stride, size):
+def coordinates(rank, axes):
+    return [rank // stride % size for stride, size in axes]
+
+
+def group_of(rank, axes):
     """The ranks of `rank`'s group in such a division."""
-    first = rank // (stride * size) * (stride * size) + rank % stride
-    return [first + stride * i for i in range(size)]
+    found = [rank - sum(at * stride for at, (stride, _) in zip(coordinates(rank, axes), axes))]
+    for stride, size in axes:
+        found = [first + stride * i for i in range(size) for first in found]
+    return found

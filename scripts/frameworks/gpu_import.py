@@ -8,8 +8,9 @@ from importing.imported import Imported
 from support.console import natural
 from support.progress import Progress
 
+from . import own_communication
 from .communications import MAX_RANKS
-from .job import Calls, Groups, Job, which_ranks
+from .job import Calls, Groups, Job, Labels, which_ranks
 from .rank_files import GroupNames, RankFile, chakra_workload
 from .timeline import Notes, ProgramOfTimeline
 
@@ -36,12 +37,16 @@ def add_gpu_arguments(parser):
 
 def world_of(options, timelines):
     if options.ranks:
+        for timeline in timelines:
+            if timeline.world not in (None, options.ranks):
+                raise InputError(timeline.path, None, f"it is of a job of {timeline.world} ranks, whose groups and bytes "
+                                 f"it has; expected --ranks {timeline.world}, or no --ranks")
         return options.ranks
     for timeline in timelines:
         for rank in (timeline.rank, (timeline.world or 1) - 1, *itertools.chain(*timeline.groups.values())):
             if not 0 <= rank < MAX_RANKS:
                 raise InputError(timeline.path, None, f"it has a rank {rank}; expected 0 to {MAX_RANKS - 1}")
-    known = [timeline.world for timeline in timelines if timeline.world]
+    known = [timeline.world or timeline.least for timeline in timelines]
     in_groups = [max(ranks) + 1 for timeline in timelines for ranks in timeline.groups.values() if ranks]
     return max([*known, *in_groups, *(timeline.rank + 1 for timeline in timelines)])
 
@@ -62,6 +67,8 @@ def imported_job(options, timelines, notes, what):
     chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
+    for place, text in own_communication.remarks(timelines):
+        imported.refuse(place, text)
     imported.counts = job.counts()
     return imported
 
@@ -74,13 +81,19 @@ class Writing:
         self.traced, self.host = overlap == "traced", options.host == "late"
         self.calls, self.tags, self.overlap = Calls(), {}, overlap
         self.symmetric, self.names = len(timelines) < world, GroupNames(world)
+        self.labels, self.groups_of_traced = Labels(), {}
         self.nodes = {}
         self.progress = Progress("weft import", not options.quiet)
 
     def groups(self, rank):
         timeline = self.stand_ins[rank]
-        groups = Groups(timeline.rank, self.world, timeline.groups)
-        return groups if rank == timeline.rank else groups.of_rank(rank, timeline.path)
+        groups = self.traced_groups(timeline)
+        return groups if rank == timeline.rank else groups.of_rank(rank, timeline)
+
+    def traced_groups(self, timeline):
+        if timeline.rank not in self.groups_of_traced:
+            self.groups_of_traced[timeline.rank] = Groups(timeline.rank, self.world, timeline.groups)
+        return self.groups_of_traced[timeline.rank]
 
     def work(self):
         """Operations of the accelerators that survey() and write() go through, of all ranks."""
@@ -102,19 +115,24 @@ class Writing:
     def program(self, rank, file, count=None):
         timeline = self.stand_ins[rank]
         groups = self.groups(rank)
-        own, traced = {}, groups
+        own, traced, labels = {}, groups, {}
         if self.symmetric:
-            traced = Groups(timeline.rank, self.world, timeline.groups)
+            traced = self.traced_groups(timeline)
             own = {name: ranks.index(timeline.rank) for name, ranks in traced.own().items()}
             own["0"] = own.get("0", timeline.rank)
+            labels = self.labels.of(traced)
         timeline.database.execute("UPDATE calls SET used = 0")
         out = RankFile(file)
-        job = Job(groups, self.tags, self.names, own, count, traced)
+        job = Job(groups, self.tags, self.names, own, count, traced, labels)
         ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host,
                           self.progress).write()
         return out.next
 
     def write(self, rank, file):
+        if rank == 0:
+            # Numbers of groups and tags are in the order of ranks, whichever of them were traced.
+            self.names.clear()
+            self.tags.clear()
         self.program(rank, file)
         if rank + 1 == self.world:
             self.progress.end()

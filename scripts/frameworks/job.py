@@ -6,10 +6,11 @@ import itertools
 
 from importing.errors import InputError, StudyError
 
-from .communications import aligned_group, group_of
+from .communications import aligned_group, coordinates, group_of
 from .rank_files import MOST
 
 COLLECTIVE_TAG, MESSAGE_TAG = 0, 1
+DIGITS = 9  # of PyTorch's numbers of process groups
 
 
 class Groups:
@@ -18,6 +19,7 @@ class Groups:
     def __init__(self, rank, world, named):
         self.rank, self.world = rank, world
         self.named = {name: list(ranks) or list(range(world)) for name, ranks in named.items()}
+        self.known_shapes = None
 
     def ranks(self, name):
         """None for a group that is not known."""
@@ -27,26 +29,68 @@ class Groups:
         """The groups that the rank is in."""
         return {name: ranks for name, ranks in self.named.items() if self.rank in ranks}
 
-    def of_rank(self, other, path):
-        """The groups of a rank that was not traced: the same division of ranks into rows and columns."""
-        moved = {}
-        for name, ranks in self.own().items():
-            shape = aligned_group(ranks, self.world)
-            if shape is None:
-                raise InputError(path, None, f"--fill symmetric: process group '{name}' is {ranks} of {self.world} "
-                                             f"ranks, which is no row or column; trace a rank of each group")
-            moved[name] = group_of(other, *shape)
+    def shapes(self):
+        """{name: axes} of the rank's groups, None for those that are no row, column or block of the mesh."""
+        if self.known_shapes is None:
+            self.known_shapes = {name: aligned_group(ranks, self.world) for name, ranks in self.own().items()}
+        return self.known_shapes
+
+    def of_rank(self, other, timeline):
+        """The groups of a rank that was not traced: the same division of ranks into rows, columns and blocks. Groups that
+        no operation uses need none."""
+        moved, shapes, own = {}, self.shapes(), self.own()
+        for name in timeline.called_groups() & own.keys():
+            axes = shapes[name]
+            moved[name] = group_of(other, axes) if axes else self.part(own[name], other, shapes)
+            if moved[name] is None:
+                raise InputError(timeline.path, None, f"--fill symmetric: process group '{name}' is {brief(own[name])} of "
+                                 f"{self.world} ranks, which is no row or column, and nothing says which ranks rank {other} "
+                                 f"has instead; trace a rank of each group")
         return Groups(other, self.world, moved)
+
+    def part(self, ranks, other, shapes):
+        """Some members of a row or column, as the first and the last stage of a pipeline: those of the other rank's, if it
+        is in the same place of its own."""
+        for name in sorted(shapes, key=lambda name: len(self.named[name])):
+            whole, axes = self.named[name], shapes[name]
+            if axes and set(ranks) <= set(whole) and coordinates(other, axes) == coordinates(self.rank, axes):
+                there = group_of(other, axes)
+                return [there[whole.index(rank)] for rank in ranks]
+        return None
+
+
+class Labels:
+    """Names of the process groups of a job of which some ranks were traced. PyTorch's are other ones in each row of a
+    mesh: here all rows have the name in the first trace. Groups of one shape are told apart by the order in which they
+    were created, which is the same on all ranks: by PyTorch's numbers, or else as the trace lists them (NCCL's numbers
+    of 64 bits have no order)."""
+
+    def __init__(self):
+        self.names, self.known = {}, {}
+
+    def of(self, groups):
+        """{name: label} of a traced rank."""
+        if groups.rank in self.known:
+            return self.known[groups.rank]
+        found, shapes, counts = {}, groups.shapes(), {}
+        own = groups.own()
+        for name in sorted(own, key=lambda name: int(name) if name.isdecimal() and len(name) <= DIGITS else 10**DIGITS):
+            shape = shapes[name] or ("part", len(own[name]))
+            counts[shape] = counts.get(shape, -1) + 1
+            found[name] = name if name in ("", "0") else self.names.setdefault((shape, counts[shape]), name)
+        self.known[groups.rank] = found
+        return found
 
 
 class Job:
     """Writes the calls of one rank. `count` is called with each (kind, group, bytes, number of the call, place). A
     group is (name, ranks): several may have the same ranks, and the calls of each have an order of their own."""
 
-    def __init__(self, groups, tags, names, symmetric=False, count=None, traced=None):
-        """Of a rank that was not traced, `traced` are the groups of the rank whose calls it makes."""
+    def __init__(self, groups, tags, names, symmetric=False, count=None, traced=None, labels=None):
+        """Of a rank that was not traced, `traced` are the groups of the rank whose calls it makes, and `labels` their
+        names in the job."""
         self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
-        self.traced = traced or groups
+        self.traced, self.labels = traced or groups, labels or {}
         self.count = count or (lambda *_: None)
 
     def write_calls(self, out, timeline, name, after, calls, stream, place):
@@ -75,6 +119,10 @@ class Job:
                                         f"whose ranks are {ranks}")
         return ranks
 
+    def key(self, call, ranks):
+        """A group among those of the job. The group of all ranks is "" or "0" if the trace does not name it."""
+        return self.labels.get(call.group, call.group) or "0", tuple(ranks)
+
     @staticmethod
     def check_size(timeline, name, call, place):
         if call.cut:
@@ -91,11 +139,11 @@ class Job:
         self.check_size(timeline, name, call, place)
         if call.root >= len(ranks):
             raise timeline.error(place, f"{call.kind} has the root {call.root} in a process group of {len(ranks)}")
-        self.count(call.kind, key_of(call.group, ranks), call.size, call.root, place)
-        return out.collective(name, after, call.kind, call.size, self.names.of(call.group, ranks), stream, call.root)
+        self.count(call.kind, self.key(call, ranks), call.size, call.root, place)
+        return out.collective(name, after, call.kind, call.size, self.names.of(*self.key(call, ranks)), stream, call.root)
 
     def tag(self, call, ranks, purpose):
-        return 2 * self.tags.setdefault(key_of(call.group, ranks), len(self.tags)) + purpose
+        return 2 * self.tags.setdefault(self.key(call, ranks), len(self.tags)) + purpose
 
     def write_message(self, out, timeline, name, after, call, stream, place):
         ranks = self.members(timeline, call, place)
@@ -114,7 +162,7 @@ class Job:
                        f"member {call.peer_position} of a process group in which {len(ranks)} ranks were traced")
             raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is {end}; expected another rank")
         self.check_size(timeline, name, call, place)
-        self.count(call.kind, key_of(call.group, ranks), call.size, peer, place)
+        self.count(call.kind, self.key(call, ranks), call.size, peer, place)
         tag = self.tag(call, ranks, MESSAGE_TAG)
         return out.message(name, after, call.kind == "send", call.size, peer, tag, stream)
 
@@ -128,7 +176,7 @@ class Job:
         if max(*sends, *receives) > MOST:
             raise timeline.error(place, f"'{name[:80]}': {max(*sends, *receives)} bytes to or from one rank; expected "
                                         "0 to 2^63 - 1")
-        self.count("all_to_all", key_of(call.group, ranks), sum(sends), (tuple(sends), tuple(receives)), place)
+        self.count("all_to_all", self.key(call, ranks), sum(sends), (tuple(sends), tuple(receives)), place)
         tag = self.tag(call, ranks, COLLECTIVE_TAG)
         nodes = set()
         if self.symmetric:
@@ -145,11 +193,6 @@ class Job:
             if size and peer != self.groups.rank:
                 nodes.add(out.message(f"{name} from {peer}", after, False, size, peer, tag))
         return nodes
-
-
-def key_of(name, ranks):
-    """A group among those of the job. The group of all ranks is "" or "0" if the trace does not name it."""
-    return name or "0", tuple(ranks)
 
 
 class Calls:
@@ -231,36 +274,39 @@ def which_ranks(timelines, world, fill):
                          f"trace; give all of them, or --fill symmetric if they do what the others do")
     if not missing:
         return have
-    stages = {timeline.rank: stages_of(timeline, world) for timeline in timelines}
-    return {rank: have.get(rank) or stand_in(rank, have, stages) for rank in range(world)}
+    traced = [Traced(timeline, world) for _, timeline in sorted(have.items())]
+    return {rank: have.get(rank) or stand_in(rank, traced) for rank in range(world)}
 
 
-def stages_of(timeline, world):
-    """[(name, stride, size, place of the rank)] of the groups in which a traced rank sends or receives."""
-    found = []
-    groups = Groups(timeline.rank, world, timeline.groups)
-    for name in timeline.message_groups():
-        ranks = groups.ranks(name)
-        if ranks is None or timeline.rank not in ranks:
-            continue  # an error where it is called
-        shape = aligned_group(ranks, world)
-        if shape is None:
-            raise InputError(timeline.path, None, f"--fill symmetric: process group '{name}', in which messages are "
-                             f"sent, is {brief(ranks)} of {world} ranks, which is no row or column; trace all ranks")
-        found.append((name, *shape, ranks.index(timeline.rank)))
-    return found
+class Traced:
+    """A traced rank that may stand for others. `axes` are those of its groups that do not have all ranks, `stages` of
+    those in which it sends or receives."""
+
+    def __init__(self, timeline, world):
+        self.timeline, self.rank, self.stages = timeline, timeline.rank, {}
+        groups = Groups(timeline.rank, world, timeline.groups)
+        shapes = groups.shapes()
+        self.axes = [shapes[name] for name in shapes if shapes[name] and len(groups.ranks(name)) < world]
+        for name in timeline.message_groups():
+            ranks = groups.ranks(name)
+            if ranks is None or timeline.rank not in ranks:
+                continue  # an error where it is called
+            self.stages[name] = aligned_group(ranks, world)
+            if self.stages[name] is None:
+                raise InputError(timeline.path, None, f"--fill symmetric: process group '{name}', in which messages are "
+                                 f"sent, is {brief(ranks)} of {world} ranks, which is no row or column; trace all ranks")
+
+    def same_place(self, rank, axes):
+        return coordinates(rank, axes) == coordinates(self.rank, axes)
 
 
-def stand_in(rank, have, stages):
+def stand_in(rank, traced):
     """A traced rank that is in the same place in all groups in which it sends or receives, since stages of a pipeline
-    differ; of these one that has a group with this rank, otherwise the first."""
-    fits = {traced: have[traced] for traced in sorted(have)
-            if all(group_of(rank, stride, size).index(rank) == place for _, stride, size, place in stages[traced])}
+    differ; of these one that is in the same place of most other groups, and then of its server."""
+    fits = [one for one in traced if all(one.same_place(rank, axes) for axes in one.stages.values())]
     if not fits:
-        traced = min(have)
-        raise StudyError(f"{have[traced].path}: --fill symmetric: no traced rank is in the place of rank {rank} in the "
-                         f"process group '{stages[traced][0][0]}', in which messages are sent; trace a rank of each "
-                         f"stage of the pipeline")
-    near = [timeline for timeline in fits.values() if any(rank in ranks for ranks in timeline.groups.values()
-                                                          if len(ranks) < (timeline.world or 0))]
-    return near[0] if near else fits[min(fits)]
+        raise StudyError(f"{traced[0].timeline.path}: --fill symmetric: no traced rank is in the place of rank {rank} in "
+                         f"the process group '{next(iter(traced[0].stages))}', in which messages are sent; trace a rank "
+                         f"of each stage of the pipeline")
+    return min(fits, key=lambda one: (-sum(one.same_place(rank, axes) for axes in one.axes),
+                                      (rank - one.rank) % len(traced), one.rank)).timeline

@@ -87,7 +87,11 @@ class GroupNames:
     another one."""
 
     def __init__(self, world):
-        self.world, self.names, self.taken, self.whole = world, {}, {"", "0"}, None
+        self.world = world
+        self.clear()
+
+    def clear(self):
+        self.names, self.taken, self.whole = {}, {"", "0"}, None
 
     def of(self, name, ranks):
         """The unique name of a group that its ranks call `name`."""

@@ -5,6 +5,7 @@ Files of profilers have events in any order. A timeline keeps them in a database
 not grow with the trace. All times are whole picoseconds."""
 
 import collections
+import itertools
 import json
 import pathlib
 import shutil
@@ -37,6 +38,8 @@ UPDATE calls SET launched = 1
   WHERE external IS NOT NULL AND EXISTS (SELECT 1 FROM ops WHERE ops.external = calls.external);
 CREATE INDEX calls_external ON calls (external);
 CREATE INDEX calls_open ON calls (used, thread, begin);
+CREATE INDEX calls_thread ON calls (thread, begin);
+CREATE INDEX calls_begin ON calls (begin);
 CREATE INDEX calls_of_groups ON calls (launched, used, begin);
 CREATE INDEX waits_stream ON waits (stream, corr);
 CREATE INDEX syncs_end ON syncs (end);
@@ -62,7 +65,9 @@ class Timeline:
 
     def __init__(self, path):
         self.path, self.rank, self.world = str(path), None, None
+        self.least = 1  # ranks that the job has at least, by the sizes of its groups
         self.groups = {}  # name: ranks, [] for all
+        self.called = None
         self.origin = 0  # of times here, by the clock of the profiler: since 1970, times have more than 64 bits
         folder = tempfile.mkdtemp(prefix="weft-import-")
         self.database = sqlite3.connect(str(pathlib.Path(folder) / "timeline"), isolation_level=None)
@@ -72,6 +77,7 @@ class Timeline:
         self.database.execute("BEGIN")
         self.names, self.rows = {}, collections.defaultdict(list)
         self.streams = {}  # (device, stream) of the profiler: number here
+        self.enqueues = False  # of the host, only the times at which it enqueued communications are known
         self.grouped = False  # calls of a thread since its last kernel of NCCL belong to the next one
         self.has_ops = self.has_waits = self.has_hosts = self.has_times = False
 
@@ -132,13 +138,20 @@ class Timeline:
     def all(self, query, *values):
         return self.database.cursor().execute(query, values)
 
+    def called_groups(self):
+        """Names of the groups that the rank calls, after finish()."""
+        if self.called is None:
+            self.called = self.groups_of_calls("call IS NOT NULL")
+        return self.called
+
     def message_groups(self):
         """Names of the groups in which the rank sends or receives, after finish()."""
-        tables = " UNION ".join(f"SELECT call FROM {table} WHERE call LIKE '%\"send\"%' OR call LIKE '%\"recv\"%'"
-                                for table in ("ops", "calls", "hosts", "recorded"))
-        found = self.all(f"SELECT DISTINCT json_extract(call, '$.group') FROM ({tables}) "
-                         "WHERE json_extract(call, '$.kind') IN ('send', 'recv')")
-        return sorted(str(name) for name, in found)
+        return sorted(self.groups_of_calls("json_extract(call, '$.kind') IN ('send', 'recv')"))
+
+    def groups_of_calls(self, condition):
+        tables = " UNION ".join(f"SELECT call FROM {table} WHERE {condition}" for table in ("ops", "calls", "hosts",
+                                                                                             "recorded"))
+        return {str(name) for name, in self.all(f"SELECT DISTINCT json_extract(call, '$.group') FROM ({tables})")}
 
     def error(self, place, what):
         return InputError(self.path, place, what)
@@ -204,7 +217,9 @@ class ProgramOfTimeline:
         self.host_node, self.host_time = None, None
 
     def write(self):
-        if self.timeline.has_hosts and not self.timeline.has_ops:
+        if self.timeline.enqueues:
+            self.write_enqueued()
+        elif self.timeline.has_hosts and not self.timeline.has_ops:
             self.write_hosts()
         else:
             self.write_ops()
@@ -371,6 +386,24 @@ class ProgramOfTimeline:
                 last[thread] = self.out.compute("wait for " + calls[0].kind, [node], 0, thread=thread)
             until[thread] = max(end, until.get(thread, origin))
 
+    def write_enqueued(self):
+        """Communications at the times at which the host enqueued them; those of one time are in one kernel. `traced`: the
+        host waits for each."""
+        last, until = [], self.timeline.one("SELECT MIN(begin) FROM hosts")
+        rows = self.timeline.all("SELECT begin, end, names.name, call, place FROM hosts JOIN names ON names.id = hosts.name "
+                                 "ORDER BY begin, hosts.id")
+        for begin, of_kernel in itertools.groupby(rows, key=lambda row: row[0]):
+            of_kernel = list(of_kernel)
+            if begin > until:
+                last = [self.out.compute("host", last, begin - until, thread=HOST_THREAD)]
+            calls = [Communication.of_text(call) for _, _, _, call, _ in of_kernel]
+            _, _, name, _, place = of_kernel[0]
+            node = self.job.write_calls(self.out, self.timeline, name, last, calls, None, place)
+            until = max(begin, until)
+            if self.traced:
+                last = [self.out.compute("wait for " + calls[0].kind, [node], 0, thread=HOST_THREAD)]
+                until = max(until, *(row[1] for row in of_kernel))
+
     # Communications ---------------------------------------------------------------------------------------------------
 
     def calls_of(self, name, external, call, begin, thread, place):
@@ -403,12 +436,13 @@ class ProgramOfTimeline:
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
-        return self.take("used = 0", begin, thread, MESSAGES if kind == "messages" else (kind,))
+        return self.take("TRUE", begin, thread, MESSAGES if kind == "messages" else (kind,))
 
     def take(self, which, begin, thread, wanted):
         """Calls of these kinds (None: of all) that the thread made up to the launch of a kernel of NCCL, and after the
-        launch before it: kernels of several streams do not start in the order of their launches. A group that needs
-        several kernels launches the second one with calls from before the first."""
+        launch before it: kernels of several streams do not start in the order of their launches. A kernel is of one
+        communicator (ncclKernelPlan): a group of calls of several launches a kernel for each, one after another in the
+        order of their first calls (ncclGroupCommJoin of NCCL's src/include/group.h)."""
         if begin is None:
             return []
         # Some profilers number the threads of launches and of calls differently.
@@ -417,18 +451,32 @@ class ProgramOfTimeline:
                                    {"thread": thread}).fetchone()[0]
         same = same if known else "TRUE"
         values = {"thread": thread, "begin": begin}
-        first = self.nodes.execute(f"SELECT MAX(begin) FROM temp.nccl_launches WHERE {same} AND begin < :begin",
-                                   values).fetchone()[0]
-        for after in (first, None) if first is not None and wanted else (first,):
-            values["after"] = -FARTHEST if after is None else after
-            rows = self.nodes.execute(f"SELECT id, call FROM calls WHERE {which} AND {same} AND begin <= :begin AND "
-                                      "begin > :after ORDER BY begin, id", values).fetchall()
-            found = [(number, Communication.of_text(call)) for number, call in rows]
-            found = [(number, call) for number, call in found if not wanted or call.kind in wanted]
-            if found:
+        values["last"] = self.first_of(f"SELECT begin FROM calls WHERE {which} AND {same} AND begin <= :begin "
+                                       "ORDER BY begin DESC LIMIT 1", values)
+        before = self.first_of(f"SELECT MAX(begin) FROM temp.nccl_launches WHERE {same} AND begin < :last", values)
+        at = self.first_of(f"SELECT COUNT(*) FROM temp.nccl_launches WHERE {same} AND begin >= :last AND begin < :begin",
+                           values)
+        values["after"] = -FARTHEST if before is None else before
+        within = f"{which} AND {same} AND begin <= :begin"
+        for where in (f"{within} AND begin > :after", f"{within} AND used = 0")[:2 if before is not None and wanted else 1]:
+            rows = self.nodes.execute(f"SELECT id, call, used FROM calls WHERE {where} ORDER BY begin, id", values).fetchall()
+            calls = [(number, Communication.of_text(call), used) for number, call, used in rows]
+            if found := self.of_one_communicator(calls, wanted, at):
                 self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
                 return [call for _, call in found]
         return []
+
+    @staticmethod
+    def of_one_communicator(calls, wanted, at):
+        """The calls that are left of the communicator in place `at`, or else of the first one that has any."""
+        groups = list(dict.fromkeys(call.group for _, call, _ in calls))
+        left = [(number, call) for number, call, used in calls if not used and (not wanted or call.kind in wanted)]
+        of_place = [(number, call) for number, call in left if groups[at:at + 1] == [call.group]]
+        return of_place or [(number, call) for number, call in left if call.group == left[0][1].group]
+
+    def first_of(self, query, values):
+        row = self.nodes.execute(query, values).fetchone()
+        return row[0] if row else None
 
     def recorded_calls(self, external, begin, thread):
         row = None
@@ -454,4 +502,4 @@ class ProgramOfTimeline:
         and have no own kernels. The name of RCCL's kernel, and of NCCL's generic one, does not say what it does."""
         kind = kind_of_kernel(name)
         wanted = ("send", "recv") if kind == "messages" else (kind,) if kind else None
-        return self.take("launched = 0 AND used = 0", begin, thread, wanted)
+        return self.take("launched = 0", begin, thread, wanted)

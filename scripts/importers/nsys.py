@@ -7,8 +7,9 @@ import json
 import sqlite3
 import struct
 
-from frameworks.communications import Communication, kind_of
+from frameworks.communications import MAX_RANKS, Communication, group_of, kind_of
 from frameworks.gpu_import import add_gpu_arguments, imported_job
+from frameworks.job import brief
 from frameworks.timeline import FARTHEST, Notes, Timeline
 from importing.errors import InputError, StudyError, read_bytes
 
@@ -18,6 +19,7 @@ KERNELS, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNT
 SYNCS, EVENTS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
+PTOP, PEER_COPY = 10, "memcpy PtoP"  # CUpti_ActivityMemcpyKind of CUPTI, and as Kineto names it
 # CUpti_ActivitySynchronizationType of CUPTI.
 EVENT_SYNC, STREAM_WAIT = 1, 2
 THREAD_BITS = 24  # of a globalTid
@@ -91,8 +93,9 @@ class Gpu:
         # `nsys export --ts-normalize` has times since 1970.
         self.first = next(report.rows(f"SELECT MIN(start) FROM {KERNELS} WHERE typeof(start) = 'integer'"))[0] or 0
         self.timeline.origin = self.first * NS
-        self.positions = {}  # communicator: this GPU's position in it, if its creation was recorded
-        self.communicators = set()
+        # Communicator: this GPU's position in it, and how many ranks it has, if its creation was recorded.
+        self.positions, self.sizes = {}, {}
+        self.communicators = {}  # those that it calls, in the order of their first calls: None
 
 
 def gpus_of(report):
@@ -142,10 +145,11 @@ def read_kernels(gpu):
         add_operation(gpu, KERNELS, row, start, end, stream, corr, str(label))
     for table, label in COPIES.items():
         if report.has(table):
-            for row, start, end, stream, corr in report.rows(
-                    f"SELECT rowid, start, end, streamId, correlationId FROM {table}"
+            kind = "copyKind" if "copyKind" in report.columns(table) else "NULL"
+            for row, start, end, stream, corr, copy in report.rows(
+                    f"SELECT rowid, start, end, streamId, correlationId, {kind} FROM {table}"
                     f"{of_process(report, table, gpu.process)} AND deviceId = {int(gpu.device)}"):
-                add_operation(gpu, table, row, start, end, stream, corr, label)
+                add_operation(gpu, table, row, start, end, stream, corr, PEER_COPY if copy == PTOP else label)
     timeline.has_times = True
 
 
@@ -279,7 +283,7 @@ def read_ranges(gpu, notes):
         text, json_text = parts["text"], parts["jsonText"]
     for row, begin, end, thread, label, coded, binary in report.rows(
             f"SELECT * FROM (SELECT {NVTX}.rowid AS number, start, end, globalTid, {text} AS label, {json_text}, "
-            f"{parts['binaryData']} FROM {NVTX} WHERE {threads_of(report, gpu.process)}) WHERE label LIKE 'nccl%'"):
+            f"{parts['binaryData']} FROM {NVTX} WHERE {threads_of(report, gpu.process)}) WHERE label LIKE 'nccl%' ORDER BY start"):
         check(report, row, NVTX, begin, end, thread)
         payload = payloads.read(row, coded, binary)
         communicator = number_in(payload, "communicator id", report, row)
@@ -288,7 +292,8 @@ def read_ranges(gpu, notes):
                                  row)
             device = number_in(payload, "cuda device", report, row)
             if communicator is not None and position is not None and device in (None, gpu.device):
-                gpu.positions[communicator] = position
+                gpu.positions[str(communicator)] = position
+                gpu.sizes[str(communicator)] = number_in(payload, "no. of ranks", report, row)
             continue
         kind = kind_of(label)
         if kind is None or begin is None:
@@ -298,7 +303,7 @@ def read_ranges(gpu, notes):
             call.peer_position = number_in(payload, "peer", report, row)
         elif kind in ("broadcast", "reduce"):
             call.root = number_in(payload, "root", report, row) or 0
-        gpu.communicators.add(call.group)
+        gpu.communicators[call.group] = None
         begin, end = (time_of(gpu, NVTX, row, time) for time in (begin, end or begin))
         timeline.add("calls", None, None, begin, end, thread, call.text())
 
@@ -313,26 +318,84 @@ def read(options):
         read_syncs(gpu)
         read_ranges(gpu, notes)
         gpu.timeline.finish()
-    number_ranks(gpus, options.ranks or len(gpus))
-    return imported_job(options, [gpu.timeline for gpu in gpus], notes, "Nsight Systems reports")
+    recorded = [size for gpu in gpus for size in gpu.sizes.values() if size is not None and size < MAX_RANKS]
+    least = max(len(gpus), *recorded, 1)
+    if options.ranks and options.ranks < least:
+        raise InputError(gpus[0].report.path, None, f"the job has {least} ranks or more, by its communicators and GPUs; "
+                                                    f"expected --ranks {least} or more, or no --ranks")
+    assumed = Notes()
+    number_ranks(gpus, options.ranks or least, assumed)
+    imported = imported_job(options, [gpu.timeline for gpu in gpus], notes, "Nsight Systems reports")
+    for place, text in assumed.lines():
+        imported.refuse(place, text)
+    return imported
 
 
-def number_ranks(gpus, world):
+def number_ranks(gpus, world, notes):
     """Ranks by their positions in the communicator of all, if its creation was recorded, otherwise in the order of
-    files, processes and devices; the ranks of communicators are those that use them."""
-    everybody = [name for name in gpus[0].positions if all(name in gpu.positions for gpu in gpus)]
+    files, processes and devices."""
+    everybody = [name for name in gpus[0].positions if all(name in gpu.positions for gpu in gpus)
+                 and gpus[0].sizes[name] in (None, world)]
     positions = [gpu.positions[everybody[0]] for gpu in gpus] if everybody else []
     known = len(set(positions)) == len(gpus) and all(0 <= one < world for one in positions)
     for number, gpu in enumerate(gpus):
         gpu.timeline.rank, gpu.timeline.world = positions[number] if known else number, world
-    for name in sorted(set().union(*(gpu.communicators for gpu in gpus))):
-        members = [gpu for gpu in gpus if name in gpu.communicators]
-        given = {gpu.timeline.rank: gpu.positions.get(int(name)) for gpu in members}
-        ordered = sorted(given, key=lambda rank: (given[rank] is None, given[rank] or 0, rank))
-        whole = len(gpus) < world and len(members) == len(gpus)
-        for gpu in members:
-            gpu.timeline.groups[name] = [] if whole or name == "0" else ordered
-        scale(members, name, world if whole or name == "0" else len(ordered))
+    named = {name: None for gpu in gpus for name in gpu.communicators}
+    found = {name: Members(name, gpus) for name in named}
+    for name, members in found.items():
+        ranks = members.ranks(world, len(gpus), found.values(), notes)
+        for gpu in members.gpus:
+            gpu.timeline.groups[name] = ranks
+        scale(members.gpus, name, len(ranks) or world)
+
+
+class Members:
+    """The traced GPUs of a communicator: those that call it, or whose creation of it was recorded."""
+
+    def __init__(self, name, gpus):
+        self.name = name
+        self.gpus = [gpu for gpu in gpus if name in gpu.communicators or name in gpu.positions]
+        self.path = self.gpus[0].report.path
+        self.positions = {gpu.timeline.rank: gpu.positions.get(name) for gpu in self.gpus}
+        self.size = next((gpu.sizes[name] for gpu in self.gpus if gpu.sizes.get(name)), None)
+
+    def ordered(self):
+        at = self.positions
+        return sorted(at, key=lambda rank: (at[rank] is None, at[rank] or 0, rank))
+
+    def ranks(self, world, traced, others, notes):
+        """Those of the job, [] for all of them. Of a communicator of which not all GPUs were traced they follow from the
+        positions of those that were."""
+        if self.name == "0" or self.size == world:
+            return []
+        if traced == world or self.size in (None, len(self.gpus)):
+            return self.ordered() if traced == world or self.size else self.assumed(world, traced, notes)
+        strides = [stride for stride in range(1, world // self.size + 1)
+                   if world % (stride * self.size) == 0 and
+                   all(one.fits(stride) for one in others if one.size == self.size and len(one.gpus) < one.size)]
+        if len(strides) != 1:
+            which = "several rows and columns" if strides else "no row or column"
+            raise InputError(self.path, None, f"communicator {self.name} has {self.size} of {world} ranks, and of these "
+                             f"{brief(self.ordered())} were traced: {which} of the ranks would have them in their places; "
+                             "give reports of more GPUs")
+        return group_of(self.gpus[0].timeline.rank, ((strides[0], self.size),))
+
+    def fits(self, stride):
+        """Whether all traced members are in their places of one row."""
+        rows = {tuple(group_of(rank, ((stride, self.size),))) for rank in self.positions}
+        return len(rows) == 1 and all(place is None or next(iter(rows))[place % self.size] == rank
+                                      for rank, place in self.positions.items())
+
+    def assumed(self, world, traced, notes):
+        """Of a communicator whose creation was not recorded, if not all GPUs were traced."""
+        if len(self.gpus) == 1:
+            raise InputError(self.path, None, f"one traced GPU calls communicator {self.name}, whose creation "
+                             "(ncclCommInitRank) is not in the report, so that nothing says which ranks it has: give the "
+                             "reports of all GPUs, or profile from the start of the program")
+        everybody = len(self.gpus) == traced
+        notes.add(f"communicators whose creation (ncclCommInitRank) is not in the report are taken to have "
+                  f"{f'all {world} ranks' if everybody else 'only the ranks that were traced'}", self.path)
+        return [] if everybody else self.ordered()
 
 
 def scale(members, name, size):

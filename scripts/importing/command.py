@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import sys
 
 from support.console import Parser
 
@@ -13,6 +14,7 @@ from .machines import default_network, default_topology, topology_of_file
 from .writing import Place, write
 
 AUTO = "auto"
+MOST_WARNINGS = 8
 EXIT_UNRECOGNISED = 4  # for --for-run, which `weft run TRACE` adds: the file is then treated as an experiment
 
 
@@ -115,6 +117,14 @@ def as_text(data):
     return "\n".join(lines)
 
 
+def warn(refused):
+    """What the run leaves out: a trace that is run directly has no experiment that lists it."""
+    for place, what in refused[:MOST_WARNINGS]:
+        print(f"weft: warning: {place}: {what}", file=sys.stderr)
+    if len(refused) > MOST_WARNINGS:
+        print(f"weft: warning: and {len(refused) - MOST_WARNINGS} more, which `weft import` lists", file=sys.stderr)
+
+
 def import_for_run(words):
     """The same, without a message for a file that is no trace."""
     try:
@@ -143,6 +153,8 @@ def import_words(words, for_run):
     imported = module.read(options)
     complete(imported, options)
     place = Place(options.output or os.path.join(".", default_output(imported)), for_run)
+    if for_run:
+        warn(imported.refused)
     counted = write(imported, place, [options.topology])
     if counted and (options.json or not options.quiet):
         data = as_data(name, imported, place, facts_of_weft(counted))

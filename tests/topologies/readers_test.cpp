@@ -64,6 +64,13 @@ TEST_F(Readers, PhysicalTopologyOfNs3) {
   EXPECT_EQ(trunk.delay, Time::from_us(1));
   EXPECT_EQ(topology.graph.link(LinkId(0)).delay, Time::from_ns(500));
   EXPECT_EQ(topology.routing, "shortest_path");
+  // What generators write behind the links (ns-3 reads no further).
+  const Topology same =
+      read("explained.txt",
+           text +
+               "\nFirst line: total node #, switch node #, link #\nSecond line: switch node IDs...\nsrc0 dst0 "
+               "rate delay error_rate\nsrc1 dst1 rate delay error_rate\n...\nswitch IDs: 4,5\n");
+  EXPECT_EQ(same.graph.link_count(), topology.graph.link_count());
 }
 
 TEST_F(Readers, HostsWithSeveralLinksForward) {
@@ -207,6 +214,30 @@ TEST_F(Readers, GraphmlOfOthersAndErrors) {
   expect_error_in_file("a.graphml", begin + "<edge source=\"x\" target=\"hub\"/>\n" + end, 8, {"rate_bps or rate"});
   expect_error_in_file("a.graphml", begin + "<node id=\"x\"/>\n" + end, 8, {"'x' is used already"});
   expect_error_in_file("a.graphml", begin + one + end, 6, {"switch 1 has no link"});
+}
+
+/// As networkx writes a DiGraph: an edge for each direction. Both are one link, not two.
+TEST_F(Readers, GraphmlOfDirectedGraphs) {
+  const auto edge = [](const std::string& from, const std::string& to, const std::string& rate) {
+    return fmt::format("<edge source=\"{}\" target=\"{}\"><data key=\"r\"> {}\n</data></edge>\n", from, to, rate);
+  };
+  const std::string begin =
+      "<graphml>\n<key id=\"r\" for=\"edge\" attr.name=\"rate\"/>\n<key id=\"d\" for=\"edge\" attr.name=\"delay\">"
+      "<default>2 us</default></key>\n<graph edgedefault=\"directed\">\n<node id=\"x\"/>\n<node id=\"y\"/>\n<node "
+      "id=\"hub\"/>\n";
+  const std::string end = "</graph>\n</graphml>\n";
+  const std::string to_hub = edge("x", "hub", "10 Gb/s") + edge("y", "hub", "10 Gb/s");
+  for (const std::string& back : {std::string(), edge("hub", "y", "10 Gb/s") + edge("hub", "x", "10 Gb/s")}) {
+    const Topology topology = read("machine.graphml", begin + to_hub + back + end);
+    EXPECT_EQ(topology.graph.host_count(), 2U);
+    EXPECT_EQ(topology.graph.switch_count(), 1U);
+    ASSERT_EQ(topology.graph.link_count(), 2U);
+    EXPECT_EQ(topology.graph.link(LinkId(1)).rate, Bandwidth::from_gbps(10));
+    EXPECT_EQ(topology.graph.link(LinkId(1)).delay, Time::from_us(2));
+  }
+  expect_error_in_file("a.graphml", begin + to_hub + edge("hub", "y", "5 Gb/s") + end, 12,
+                       {"5 Gb/s and 2 us", "a.graphml:10) has 10 Gb/s and 2 us", "the same rate and delay in both"});
+  expect_error_in_file("a.graphml", begin + to_hub + edge("hub", "y", "10 Gb/s") + end, 8, {"no edge leads back"});
 }
 
 TEST_F(Readers, FilesThatAreNotThere) {

@@ -186,8 +186,12 @@ TEST(Servers, ErrorsAtTheirLine) {
   const std::string sound =
       "gpus: 4, inside: nvswitch, nvlink_rate: 2 Tb/s, nvlink_delay: 100 ns, pcie_rate: 500 Gb/s, pcie_delay: 200 ns";
   expect_error(network + "server: {" + sound + ", nics: 4, wiring: rail}\n", 7,
-               {"12 endpoints", "pods of 4 leaves", "or 16"});
+               {"12 endpoints", "pods of 4 leaves", "; use 16"});
   expect_error(network + "server: {" + sound + ", nics: 5}\n", 7, {"NIC", "has no GPU"});
+  // Some servers would have NICs on two rails: there is a way between the rails, through them, and no routing takes it.
+  expect_error("kind: rails\nrails: 2\nrail: {kind: star, hosts: 3, link_rate: 1 Gb/s, link_delay: 1 us}\nserver: {" +
+                   sound + ", nics: 2}\n",
+               4, {"on one rail", "expected wiring: rail"});
   expect_error(network + "server: {" + sound + ", nics: 0}\n", 7, {"without NICs"});
   expect_error(network + "server: {" + sound + ", nics: 2, nic_of_gpu: [0, 1]}\n", 7, {"2 values", "list of 4"});
   expect_error(network + "server: {" + sound + ", nics: 4, nvlinks: 3}\n", 7, {"unknown key 'nvlinks'"});

@@ -23,9 +23,11 @@ class Ns3TopologyReader {
     add_hosts();
     read_switches();
     for (std::uint64_t i = 0; i < links_; ++i) read_link(i);
+    // ns-3 reads no further. Generators write an explanation of the format here.
     for (std::string line; std::getline(lines_, line);) {
       ++number_;
-      if (!split_words(line, '#').empty())
+      const auto words = split_words(line, '#');
+      if (words.size() == 5 && words[0].find_first_not_of("0123456789") == std::string::npos)
         throw InputError(here(), fmt::format("found more than the {} links of line 1", links_));
     }
     return std::move(machine_);

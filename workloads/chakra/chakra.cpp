@@ -60,21 +60,34 @@ class ChakraWorkload : public Workload {
   ComputeNoise noise_;
 };
 
-/// ASTRA-sim's communicator groups: {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}.
-std::map<std::string, std::vector<std::uint32_t>> read_chakra_groups(const Spec& value, const std::string& directory,
-                                                                     std::uint32_t ranks) {
+NamedGroup read_chakra_group(const std::string& name, const Spec& list, const std::vector<Spec>& ranks_of_members,
+                             std::uint32_t ranks) {
+  NamedGroup group{name, {}};
+  std::vector<std::uint32_t>& members = group.second;
+  for (const Spec& member : ranks_of_members) {
+    members.push_back(static_cast<std::uint32_t>(member.integer(0, std::int64_t{ranks} - 1)));
+    if (std::count(members.begin(), members.end(), members.back()) > 1)
+      throw member.error(fmt::format("rank {} is listed twice", members.back()));
+  }
+  if (members.empty()) throw list.error("no ranks; a process group has one or more");
+  return group;
+}
+
+/// ASTRA-sim's communicator groups: {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}. Those of Chakra's pg_extractor:
+/// {"communicators": [{"communicatorId": 1, "nodes": [{"globalRank": 0, "rank": 0}, ...]}, ...]}.
+std::vector<NamedGroup> read_chakra_groups(const Spec& value, const std::string& directory, std::uint32_t ranks) {
   const std::string path = resolve_file(value, directory, "", "");
   const Spec map = Spec::load(path);  // JSON is YAML
-  std::map<std::string, std::vector<std::uint32_t>> groups;
-  for (const auto& [name, list] : map.entries()) {
-    std::vector<std::uint32_t>& members = groups[name];
-    for (const Spec& member : list.items()) {
-      members.push_back(static_cast<std::uint32_t>(member.integer(0, std::int64_t{ranks} - 1)));
-      if (std::count(members.begin(), members.end(), members.back()) > 1)
-        throw member.error(fmt::format("rank {} is listed twice", members.back()));
+  std::vector<NamedGroup> groups;
+  if (const auto listed = map.find("communicators"); listed && map.entries().size() == 1) {
+    for (const Spec& one : listed->items()) {
+      std::vector<Spec> members;
+      for (const Spec& node : one.at("nodes").items()) members.push_back(node.at("globalRank"));
+      groups.push_back(read_chakra_group(one.at("communicatorId").text(), one, members, ranks));
     }
-    if (members.empty()) throw list.error("no ranks; a process group has one or more");
+    return groups;
   }
+  for (const auto& [name, list] : map.entries()) groups.push_back(read_chakra_group(name, list, list.items(), ranks));
   return groups;
 }
 

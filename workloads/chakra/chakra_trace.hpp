@@ -23,6 +23,8 @@
 
 namespace weft {
 
+using NamedGroup = std::pair<std::string, std::vector<std::uint32_t>>;  ///< a process group's name, and its ranks
+
 /// The experiment's settings of a trace.
 struct ChakraOptions {
   bool as_astra_sim = true;      ///< `issue`; otherwise by dependencies and streams
@@ -34,8 +36,8 @@ struct ChakraOptions {
   Time memory_latency;           ///< of memory nodes
   std::optional<Bandwidth> memory_rate;
   CollectiveSettings collectives;
-  std::map<CollectiveKind, std::string> algorithms;          ///< instead of that of `collectives`
-  std::map<std::string, std::vector<std::uint32_t>> groups;  ///< name -> members, for all ranks
+  std::map<CollectiveKind, std::string> algorithms;  ///< instead of that of `collectives`
+  std::vector<NamedGroup> groups;                    ///< for all ranks, in the order of the file
   std::size_t read_ahead = 4096;
 };
 
@@ -104,7 +106,7 @@ class ChakraTrace {
   }
 
  private:
-  using Group = std::pair<std::string, std::vector<std::uint32_t>>;  ///< name, members; none: all ranks
+  using Group = NamedGroup;  ///< no members: all ranks
   struct RankFacts {
     bool control = true;
     bool has_device = false;  // a compute node of an accelerator

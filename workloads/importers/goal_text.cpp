@@ -219,6 +219,8 @@ void GoalTextReader::size_and_peer(GoalOperation& operation) {
   const bool calc = operation.kind == Operation::Kind::compute;
   std::string size = word();
   if (!calc) {
+    skip_blanks(false);
+    if (size.back() != 'b' && source_.peek() == 'b') size += word();  // txt2bin takes blanks before the b
     if (size.back() != 'b') throw error(fmt::format("the size is '{}'; expected bytes such as 4096b", size));
     size.pop_back();
   }

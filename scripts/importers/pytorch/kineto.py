@@ -33,6 +33,7 @@ class Kineto:
         self.step, self.steps = step, {}  # the one to read, or None for all; of the trace: {number: (begin, end)}
         self.sync_events = False
         self.counted = {}
+        self.sizes = {}  # of process groups, by name
         self.began = False
 
     def error(self, line, what):
@@ -45,6 +46,7 @@ class Kineto:
             elif key == "distributedInfo" and isinstance(value, dict):
                 self.job(value, line)
         self.timeline.has_times = True
+        self.groups_of_all()
         if self.step is not None:
             self.select_step()
         self.timeline.finish()
@@ -245,7 +247,17 @@ class Kineto:
                 found.peer_position = None
         return found
 
+    def groups_of_all(self):
+        """Groups whose lists of ranks have been cut short (saveNcclMeta writes 30) and that distributedInfo does not list:
+        those of as many ranks as the job has all of them."""
+        world = self.timeline.world or self.timeline.least
+        for name, size in self.sizes.items():
+            if size == world:
+                self.timeline.groups.setdefault(name, [])
+
     def group(self, arguments, name, size, line):
+        self.sizes[name] = size
+        self.timeline.least = max(self.timeline.least, size)
         if self.timeline.groups.get(name):
             return
         ranks = self.ranks(arguments.get("Process Group Ranks"), line)

@@ -140,18 +140,22 @@ class ServerAssembler {
           shape_->network->kind == "rails" ? endpoints / rails : hosts_per_leaf(*shape_->network, place_);
       if (shape_->network->kind == "rails" && rails != each)
         throw place_.error(
-            fmt::format("the network has {} rails, but a server has {} NIC ports; both numbers have to be "
+            fmt::format("the network has {} rails, but a server has {} NIC port{}; both numbers have to be "
                         "the same",
-                        rails, each));
+                        rails, each, each == 1 ? "" : "s"));
     }
+    if (!by_rails() && shape_->network->kind == "rails" && shape_->network->radix > 1)
+      throw place_.error(
+          "'wiring: packed' puts the NICs of a server side by side on one rail, and only servers with a NIC on each "
+          "rail join them; expected wiring: rail");
     const std::uint32_t unit = each * shape_->rail_length;
     if (endpoints % unit != 0) {
       const std::string by_rails =
           shape_->rail_length > 1 ? fmt::format(" for pods of {} leaves with {} each", each, shape_->rail_length) : "";
-      throw place_.error(
-          fmt::format("the network has {} endpoints, which servers with {} NIC ports each do not fill{}; use {} "
-                      "or {}",
-                      endpoints, each, by_rails, endpoints / unit * unit, (endpoints / unit + 1) * unit));
+      const std::uint32_t fewer = endpoints / unit * unit;
+      throw place_.error(fmt::format(
+          "the network has {} endpoints, which servers with {} NIC port{} each do not fill{}; use {}{}", endpoints,
+          each, each == 1 ? "" : "s", by_rails, fewer == 0 ? "" : fmt::format("{} or ", fewer), fewer + unit));
     }
     shape_->servers = endpoints / each;
   }

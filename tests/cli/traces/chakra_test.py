@@ -162,6 +162,13 @@ class Chakra(ProgramTest):
         self.write('{"1": [0, 1], "2": [2, 3]}', "groups.json")
         other, _ = self.simulate(self.experiment(prefix="bare", groups="groups.json"))
         self.assertEqual(other["simulated_time_ps"], pair["simulated_time_ps"])
+        # As Chakra's pg_extractor (src/pg_extractor/pg_extractor.py) writes them.
+        listed = [{"communicatorId": number, "type": "", "nodes": [
+            {"globalRank": rank, "rank": place, "commList": ["All_Reduce"]} for place, rank in enumerate(ranks)],
+                   "collImpl": []} for number, ranks in ((1, [0, 1]), (2, [2, 3]))]
+        self.write(json.dumps({"communicators": listed}, indent=4), "groups.json")
+        same, _ = self.simulate(self.experiment(prefix="bare", groups="groups.json"))
+        self.assertEqual(same["fingerprint"], other["fingerprint"])
 
     def test_the_file_of_the_last_rank_is_missing(self):
         """PyTorch lists no ranks of a group that has all, and their number (_World.pg_config_info, distributed_c10d.py)."""

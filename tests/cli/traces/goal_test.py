@@ -128,6 +128,15 @@ r: recv 8b from 0
         self.assertEqual([rows[0, i] for i in (0, 1, 2, 3, 5)], [(0, 4), (4, 6), (0, 3), (3, 4), (4, 4.5)])
         self.assertEqual(rows[0, 4][0], 4)
 
+    def test_blanks_and_options_as_txt2bin_takes_them(self):
+        """Blanks before the b, and around colons; carriage returns; comments before a statement."""
+        plain = "num_ranks 2\nrank 0 {\na: calc 1000\nb: send 4096b to 1 tag 3 cpu 0 nic 1\nb requires a\n}\n" \
+                "rank 1 {\nrecv 4096b from 0 tag 3\n}\n"
+        other = "// made by hand\r\nnum_ranks 2\r\n/* two\nranks */\r\nrank 0 {\r\na : calc  1000\r\n" \
+                "b :\tsend 4096 b to 1\ttag 3 cpu 0 nic 1\r\n// first a\r\nb  requires\ta\r\n}\r\n" \
+                "rank 1\t{\r\n  recv 4096\tb from 0 tag 3\r\n}\r\n"
+        self.assertEqual(*(str(self.rows(text)) for text in (plain, other)))
+
     def test_dependencies_on_what_stands_below(self):
         rows = self.rows("num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 2000 cpu 1\na requires b\n}\n")
         self.assertEqual(sorted(rows.values()), [(0, 2), (2, 3)])

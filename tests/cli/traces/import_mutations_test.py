@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import pathlib
+import pickle
 import random
 import resource
 import shutil
@@ -22,6 +23,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import flight_files
 import hlo_files
 import nsys_files
 import onnx_files
@@ -57,9 +59,14 @@ def sources(folder):
     """{name: (format, content, words behind the file)}."""
     nsys_files.two_gpus().write(folder / "report.sqlite")
     both = ["--fill", "symmetric"]
+    recorded = flight_files.Dump(0, 2)
+    recorded.call("all_reduce", 100, [[1024]])
+    recorded.call("all_to_all", 300, [[1024], [512]])
     return {"kineto": ("pytorch", data_parallel_step(0, 2).text().encode(), both),
             "execution": ("pytorch", EXECUTION, [*both, "--device", "h100"]),
             "nsys": ("nsys", (folder / "report.sqlite").read_bytes(), []),
+            "pickle": ("flight-recorder", pickle.dumps(recorded.whole(), 2), both),
+            "recorded": ("flight-recorder", json.dumps(recorded.whole(), sort_keys=True, indent=1).encode(), both),
             "hlo": ("hlo", hlo_files.STEP.encode(), []), "stable": ("hlo", hlo_files.STABLE.encode(), []),
             "attention": ("onnx", onnx_files.attention(4, 16), ["--tensor", "2", "--data", "2"]),
             "convolution": ("onnx", onnx_files.convolution(8), ["--pipeline", "2"]),
@@ -132,7 +139,7 @@ def run(folder, rng, names, enough):
     while not enough(count):
         for name in found:
             form, content, words = all_sources[name]
-            path = folder / f"rank0_{name}"
+            path = folder / f"{name}_rank0"
             path.write_bytes(mutated(content, rng))
             try:
                 found[name][0 if attempt(form, path, words) else 1] += 1
@@ -155,7 +162,7 @@ class Mutations(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             for name, (form, content, words) in sources(folder).items():
-                path = folder / f"rank0_{name}"
+                path = folder / f"{name}_rank0"
                 path.write_bytes(content)
                 self.assertTrue(attempt(form, path, words), name)
 

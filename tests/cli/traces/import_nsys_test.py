@@ -4,6 +4,7 @@
 # Time limit: 300 s
 
 import pathlib
+import random
 import sqlite3
 import sys
 import unittest
@@ -97,6 +98,86 @@ class Nsys(ImportTest):
         self.assertEqual(read["bytes"], {"all_reduce": 2 * (40 * MIB + 1000)})
         # 40 MiB take more than 800 us at 400 Gb/s.
         self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
+
+    def test_two_communicators_in_one_group(self):
+        """ncclGroupEnd launches a kernel for each communicator, in the order of their first calls: two calls of the first
+        one are in its kernel. Kernels may start in the other order."""
+        for starts in ((100, 200), (200, 100)):
+            report = Report()
+            for process in range(2):
+                for comm in (WORLD, WORLD + 1):
+                    report.range(process, "ncclCommInitRank", 0, 5, INIT, comm, 2, process, process)
+                for at, (comm, size) in enumerate(((WORLD, 40 * MIB), (WORLD + 1, 1000), (WORLD, MIB))):
+                    report.range(process, "ncclAllReduce", 10 + 2 * at, 1, COLLECTIVE, comm, size)
+                for at, (start, stream) in enumerate(zip(starts, (20, 21))):
+                    report.kernel(process, start, 20, 20 + 2 * at, kernel_of("AllReduce_Sum_bf16_RING_LL"), stream)
+                report.kernel(process, 250, 5, 40, "behind the second", 21)
+            read = self.imported(self.write_report(report), "--overlap", "network", "--host", "none")
+            self.assertEqual(read["bytes"], {"all_reduce": 2 * (41 * MIB + 1000)})
+            # 40 MiB take more than 800 us at 400 Gb/s, and 1,000 B no time like that.
+            self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
+
+    def mesh(self, ranks, axes, created=True):
+        """Reports of servers of four GPUs each: a step of all axes (name, size), neighbours last, of a job of 16 ranks, as
+        PyTorch has communicators: numbers of 64 bits without an order."""
+        for server in sorted({rank // 4 for rank in ranks}):
+            report = Report()
+            for process, rank in enumerate(range(4 * server, 4 * server + 4)):
+                stride = 16
+                communicators = [(WORLD, 16, rank)]
+                for name, size in axes:
+                    stride //= size
+                    first = rank - rank // stride % size * stride
+                    number = random.Random(f"{name} {first}").getrandbits(62)
+                    communicators.append((2**62 + number, size, rank // stride % size))
+                for at, (number, size, place) in enumerate(communicators):
+                    if created:
+                        report.range(process, "ncclCommInitRank", at, 1, INIT, number, size, place, process)
+                    report.range(process, "ncclAllReduce", 50 + 10 * at, 1, COLLECTIVE, number, MIB + at)
+                    report.kernel(process, 100 + 10 * at, 10, 52 + 10 * at, kernel_of("AllReduce_Sum_f32_RING_LL"), 20 + at)
+            self.write_report(report, f"server{server}.sqlite")
+        return [f"server{server}.sqlite" for server in sorted({rank // 4 for rank in ranks})]
+
+    def test_one_of_four_servers(self):
+        """The creation of communicators says how many ranks they have, and the places of the traced ones in which rows and
+        columns these are: the run is that of all reports. Two servers tell what one does not."""
+        for axes, traced in (((("dp", 4), ("tp", 4)), range(4)), ((("dp", 4), ("tp", 4)), range(8, 12)),
+                             ((("dp", 16),), range(4)), ((("dp", 2), ("pp", 2), ("tp", 4)), (0, 4, 8, 12))):
+            fingerprints = []
+            for ranks in (range(16), traced):
+                read = self.imported(*self.mesh(ranks, axes), "--fill", "symmetric")
+                self.assertEqual((read["ranks"], read["operations"]["all_reduce"]), (16, 16 * (1 + len(axes))))
+                self.run_imported()
+                fingerprints.append(self.summary["fingerprint"])
+            self.assertEqual(*fingerprints)
+        self.refused(*self.mesh(range(4), (("dp", 4), ("tp", 4))), says=[r"of ranks \[4, 5, .* there is no trace"])
+        self.refused(*self.mesh(range(4), (("dp", 2), ("pp", 2), ("tp", 4))), "--fill", "symmetric", says=[
+            r"server0.sqlite: communicator \d+ has 2 of 16 ranks, and of these \[0\] were traced: several rows and columns"])
+        self.refused(*self.mesh(range(4), (("dp", 4), ("tp", 4))), "--ranks", "8", says=["the job has 16 ranks or more"])
+
+    def test_communicators_whose_creation_is_not_recorded(self):
+        """A report of one server that begins later: a communicator that one GPU calls has others that are not known. One
+        that all call is taken to have all ranks, and the import says so."""
+        self.refused(*self.mesh(range(4), (("dp", 4), ("tp", 4)), created=False), "--ranks", "16", "--fill", "symmetric",
+                     says=[r"one traced GPU calls communicator \d+, whose creation \(ncclCommInitRank\) is not in the report"])
+        read = self.imported(*self.mesh(range(4), (), created=False), "--ranks", "16", "--fill", "symmetric")
+        self.assertIn("are taken to have all 16 ranks", str(read["refused"]))
+
+    def test_copies_between_gpus_are_listed(self):
+        """CUPTI's kind of copy 10 is between two devices. It has 30 of 100 us, and a copy within the device is not
+        listed."""
+        report = Report()
+        report.kernel(0, 100, 60, 90)
+        path = self.folder / self.write_report(report)
+        database = sqlite3.connect(path)
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, streamId "
+                         "INTEGER, correlationId INTEGER, globalPid INTEGER, copyKind INTEGER)")
+        for start, took, kind in ((200, 30, 10), (240, 10, 8)):
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 7, NULL, ?, ?)",
+                             (start * 1000, (start + took) * 1000, report.pid(0), kind))
+        database.commit()
+        database.close()
+        self.assertRegex(self.imported(path.name)["refused"][0]["what"], r"30 % of .*; memcpy PtoP \(1 times, 30 %\)$")
 
     def test_a_message_to_a_gpu_that_was_not_traced(self):
         report = Report()

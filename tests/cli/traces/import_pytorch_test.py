@@ -451,9 +451,147 @@ class Pytorch(ImportTest):
         rows = weft_testing.table(self.folder / "out.h5", "collectives")
         self.assertEqual(sorted(map(int, rows["bytes"])), [4096] * 4 + [8192] * 2)
         trace.groups["odd"] = [0, 5, 6]
+        self.traces(trace)
+        self.imported("traces", "--fill", "symmetric")  # no operation uses it
         trace.collective("allreduce", 1024, 140, 10, 94, group="odd")
         self.traces(trace)
         self.refused("traces", "--fill", "symmetric", says=["process group 'odd'", "no row or column"])
+
+    def step_of_a_mesh(self, rank, axes, naming):
+        """A step of a rank of a job whose axes are (name, size), that of the neighbours last, as DeviceMesh makes its
+        groups: numbered over all rows of all axes ('numbers'), or of one name each. Ranks of data parallelism have the
+        same shards of gradients and weights, those of a pipeline pass on messages; a norm is summed among all ranks of a
+        model (Megatron's group of tensor and pipeline ranks), gradients of embeddings between the first and the last
+        stage, and a loss among all."""
+        world, strides, groups = 1, {}, {}
+        for name, size in reversed(axes):
+            strides[name] = world
+            world *= size
+        number = 0
+        for name, size in axes:
+            rows = sorted({rank - rank // strides[name] % size * strides[name] for rank in range(world)})
+            for first in rows:
+                number += 1
+                members = [first + strides[name] * i for i in range(size)]
+                if rank in members:
+                    groups[name] = (str(number) if naming == "numbers" else name, members)
+        if {"pp", "tp"} <= groups.keys():
+            first = groups["pp"][1].index(rank)
+            model = [other for other in range(world) if all(other // strides[name] % size == rank // strides[name] % size
+                                                            for name, size in axes if name not in ("pp", "tp"))]
+            groups["mp"] = (str(number + 1 + model[0]) if naming == "numbers" else "mp", model)
+            ends = [groups["pp"][1][0], groups["pp"][1][-1]]
+            if rank in ends:
+                groups["embedding"] = (str(1000 + ends[0]) if naming == "numbers" else "embedding", ends)
+        trace = Trace(rank, world, dict(groups.values()))
+        trace.kernel(100, 20, 10, "forward")
+        now, launch = 120, 20
+
+        def collective(axis, name, elements, kernel, stream, **more):
+            nonlocal now, launch
+            trace.collective(name, elements, now, 10, launch, stream, kernel, group=groups[axis][0] if axis else "0", **more)
+            now, launch = now + 10, launch + 6
+
+        if "tp" in groups:
+            collective("tp", "allreduce", 4096, "AllReduce_Sum_f32_RING_LL", 21)
+        if "ep" in groups:
+            collective("ep", "alltoall_base", 65536, "SendRecv", 23)
+        if "pp" in groups:
+            stages = groups["pp"][1]
+            at = stages.index(rank)
+            if at:
+                collective("pp", "recv", 3000, "SendRecv", 22, **{"Src Rank": stages[at - 1]})
+            trace.kernel(now, 40 + at, launch, "stage")
+            now, launch = now + 40 + at, launch + 6
+            if at + 1 < len(stages):
+                collective("pp", "send", 3000, "SendRecv", 22, **{"Dst Rank": stages[at + 1]})
+        if "embedding" in groups:
+            collective("embedding", "allreduce", 5000, "AllReduce_Sum_f32_RING_LL", 24)
+        replicas = len(groups["dp"][1])
+        collective("dp", "_reduce_scatter_base", MIB, "ReduceScatter_Sum_f32_RING_LL", 20, out=MIB // replicas)
+        collective("dp", "_allgather_base", MIB // replicas, "AllGather_RING_LL", 20, out=MIB)
+        if "mp" in groups:
+            collective("mp", "allreduce", 1, "AllReduce_Sum_f32_RING_LL", 25)
+        collective(None, "allreduce", 1, "AllReduce_Sum_f32_RING_LL", 20)
+        trace.kernel(now, 30, launch, "adam")
+        return trace
+
+    def test_one_server_of_eight_was_traced(self):
+        """The groups are those of 64 ranks: the run is that of 64 traces, to the last picosecond. Of a pipeline over
+        servers one server of each stage was traced."""
+        server = range(8)
+        for axes, traced in (((("dp", 64),), server), ((("dp", 8), ("tp", 8)), server), ((("dp", 16), ("tp", 4)), server),
+                             ((("dp", 4), ("tp", 16)), server), ((("dp", 4), ("ep", 2), ("tp", 8)), server),
+                             ((("dp", 8), ("pp", 4), ("tp", 2)), server),
+                             ((("pp", 4), ("dp", 2), ("tp", 8)), [*range(8), *range(16, 24), *range(32, 40),
+                                                                  *range(48, 56)])):
+            fingerprints = []
+            for ranks, naming in ((range(64), "numbers"), (traced, "numbers"), (traced, "names")):
+                with self.subTest(axes=axes, traced=len(ranks), naming=naming):
+                    self.traces(*(self.step_of_a_mesh(rank, axes, naming) for rank in ranks))
+                    read = self.imported("traces", "--fill", "symmetric")
+                    self.assertEqual((read["ranks"], read["traced_ranks"]), (64, list(ranks)))
+                    self.run_imported()
+                    fingerprints.append(self.summary["fingerprint"])
+                    for path in (self.folder / "traces").iterdir():
+                        path.unlink()
+            self.assertEqual(fingerprints, [fingerprints[0]] * 3, axes)
+
+    def test_a_server_stands_for_the_others(self):
+        """Of 4 ranks two were traced, of which the second one computes longer: the third does what the first does, and
+        the fourth what the second does."""
+        self.traces(*(data_parallel_step(rank, 4, slow=1 + rank) for rank in range(2)))
+        self.imported("traces", "--fill", "symmetric")
+        found = self.run_imported()
+        self.assertEqual([found[rank, "forward_0"] for rank in range(4)], [(0, 20), (0, 40)] * 2)
+
+    def test_ranks_that_the_job_does_not_have(self):
+        """Its groups would not grow: eight ranks would be two jobs of four."""
+        self.traces(data_parallel_step(0, 4))
+        self.refused("traces", "--fill", "symmetric", "--ranks", "8", says=[
+            "rank0.json: it is of a job of 4 ranks, whose groups and bytes it has; expected --ranks 4, or no --ranks"])
+        self.imported("traces", "--fill", "symmetric", "--ranks", "4")
+
+    def test_sizes_of_groups_say_how_many_ranks_there_are(self):
+        """Without distributedInfo, and with lists of ranks that saveNcclMeta has cut short."""
+        trace = Trace(0, 64, {"7": list(range(64))})
+        trace.collective("allreduce", 1024, 100, 10, 90, group="7")
+        text = re.sub(r'"distributedInfo": .*?"2.21.5"}, ', "", trace.text())
+        self.assertNotIn("distributedInfo", text)
+        (self.folder / "traces").mkdir()
+        (self.folder / "traces" / "rank0.json").write_text(
+            re.sub(r'"Process Group Ranks": "[^"]*"', '"Process Group Ranks": "[0, 1, 2, ...]"', text))
+        read = self.imported("traces", "--fill", "symmetric")
+        self.assertEqual((read["ranks"], read["operations"]), (64, {"all_reduce": 64}))
+
+    def test_kernels_that_communicate_by_themselves(self):
+        """They count as compute, and the import says so, with their names and their share of the time of all kernels: 30,
+        10 and 5 us of 100 us; NCCL's and others are not listed."""
+        trace = Trace(0, 1)
+        trace.kernel(100, 15, 10, "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)")
+        trace.kernel(115, 15, 12, "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)")
+        trace.kernel(130, 10, 14, "void deep_ep::internode::dispatch<false, 8, false>(int4*, float*)")
+        trace.kernel(140, 35, 16, "void gemm<all_reduce>(int)")
+        trace.kernel(175, 5, 18, "Memcpy PtoP (Device -> Device)", kind="gpu_memcpy")
+        trace.collective("allreduce", 1024, 180, 20, 20)
+        self.traces(trace)
+        said, = self.imported("traces")["refused"]
+        self.assertEqual(said["what"], "kernels and copies communicate without NCCL, and count as compute with their traced "
+                         "times, which no network changes: 45 % of the accelerators' time; vllm::cross_device_reduce_1stage "
+                         "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %), Memcpy PtoP (1 times, 5 %)")
+        self.assertIn("cross_device_reduce_1stage", (self.folder / "out.yaml").read_text())
+
+    def test_rccl_calls_some_kernels_msccl(self):
+        """They are its all-reduces, and no compute."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.external += 1
+            parameters = trace.parameters("allreduce", 1024)
+            trace.add("cpu_op", "record_param_comms", 88, 5, 1, 1000, **{"External id": 1, **parameters})
+            trace.kernel(100, 20, 90, "mscclKernel_Sum_half_Simple_false(ncclDevComm*, mscclAlgo*, mscclWork*)", NCCL,
+                         **{"External id": 1})
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["operations"], {"all_reduce": 2})
 
     def test_ranks_that_do_not_do_the_same(self):
         one, two = data_parallel_step(0, 2), data_parallel_step(1, 2)

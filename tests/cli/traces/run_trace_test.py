@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import chakra_files  # noqa: E402
+import flight_files
 import weft_testing  # noqa: E402
 from weft_testing import EXIT_INPUT, SOURCE, attributes  # noqa: E402
 
@@ -70,6 +71,15 @@ class RunTrace(weft_testing.ProgramTest):
         read = json.loads(self.run_weft("workload", trace, "--json", "--no-run").out)
         self.assertEqual((read["ranks"], read["operations_by_kind"]["send"]["size_bytes"]), (4, 16384))
         self.assertIn("ring.goal", self.run_weft("describe", trace).out)
+
+    def test_what_is_left_out_is_said_where_there_is_no_experiment_that_lists_it(self):
+        for rank in range(2):
+            dump = flight_files.Dump(rank, 2)
+            dump.call("broadcast", 100, [[1024]])
+            dump.write(self.folder / "dumps")
+        done = weft_testing.weft("run", "dumps", "-o", "out.h5", "--quiet", folder=self.folder, extra=self.extra)
+        self.assertEqual((done.code, done.err), (0, "weft: warning: dumps/nccl_trace_rank_0: the root of a broadcast is not "
+                         "recorded, and is taken to be the first rank of its group (2 times)\n"), done)
 
     def test_damage_is_told_by_the_importer(self):
         sample("htsim", self.folder)
