@@ -294,7 +294,8 @@ class NcclTuner : public CollectiveSelector {
   /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.
   static std::uint32_t channels_of_ll(const CollectiveCall& call, std::int64_t bytes, std::uint32_t channels) {
     if (!call.graph) return 1;
-    if (call.tuning.nccl_version == NcclVersion::v2_30) return std::min(call.graph->peer_parts(bytes), channels);
+    const NcclVersion version = call.tuning.nccl_version;
+    if (version >= NcclVersion::v2_28) return std::min(call.graph->peer_parts(bytes, version), channels);
     return std::max(1U, std::bit_ceil(channels) / std::bit_ceil(call.communicator->size()));
   }
 
