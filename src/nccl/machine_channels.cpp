@@ -483,7 +483,8 @@ std::uint32_t MachineChannels::peer_channels(const Servers& found, std::size_t m
   std::uint32_t result = all;
   for (const Kind* kind : found.kinds) {
     const PeerChannels& one = kind->peer;
-    result = std::min(result, std::bit_ceil(several ? std::min(one.inside, std::max(one.nics, one.by_rate)) : one.inside));
+    result =
+        std::min(result, std::bit_ceil(several ? std::min(one.inside, std::max(one.nics, one.by_rate)) : one.inside));
   }
   while (several && result > 1 && result * ((members + 7) / 8) > all) result /= 2;
   return result;

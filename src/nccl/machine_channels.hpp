@@ -43,8 +43,8 @@ std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const Server
 std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs);
 
 /// Over how many channels NCCL spreads sends to one peer (src/graph/paths.cc, ncclTopoGetNchannels), before it looks at
-/// the number of ranks: two for each NVLink or for PCIe inside a server; over the network one for each NIC of a GPU, and
-/// since 2.29 one for each 14 GB/s of these.
+/// the number of ranks: two for each NVLink or for PCIe inside a server; over the network one for each NIC of a GPU,
+/// and since 2.29 one for each 14 GB/s of these.
 struct PeerChannels {
   std::uint32_t inside = max_nccl_channels;
   std::uint32_t nics = 1;

@@ -260,8 +260,8 @@ TEST(MachineChannels, PartsOfMessagesBetweenServers) {
   EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().peer_channels, 2U);
 }
 
-// Up to 2.28 two channels, or one once two of each rank's are more than four for each of the 16 channels: from 33 ranks on
-// (src/graph/paths.cc at 178b6b75, ncclTopoGetNchannels), whatever the NIC carries. In a server as later.
+// Up to 2.28 two channels, or one once two of each rank's are more than four for each of the 16 channels: from 33 ranks
+// on (src/graph/paths.cc at 178b6b75, ncclTopoGetNchannels), whatever the NIC carries. In a server as later.
 TEST(MachineChannels, EarlyPartsOfMessagesBetweenServers) {
   Cluster& cluster = cluster_of(hopper);
   const auto of = [&cluster](std::uint32_t ranks) { return cluster.of_first(ranks); };

@@ -95,6 +95,7 @@ class KernelReader {
     if (const auto reads = spec.find("receivers_read")) kernel.receivers_read = reads->boolean();
     kernel.nvls_loop = time_if_any(spec, "nvls_loop");
     if (spec.has("nvls_rate")) kernel.nvls_rate = rate(spec, "nvls_rate");
+    kernel.many_heads_rate = spec.has("nvls_rate_of_many") ? rate(spec, "nvls_rate_of_many") : kernel.nvls_rate;
     spec.finish();
     return kernel;
   }
@@ -143,7 +144,8 @@ std::int64_t bytes_to_a_peer(const CollectiveCall& call) {
 std::uint32_t busy_channels(const CollectiveCall& call, std::uint32_t channels) {
   if (call.algorithm != "nccl_p2p") return channels;
   const std::uint32_t peers = call.kind == CollectiveKind::send_recv ? 1 : call.communicator->size() - 1;
-  const std::uint32_t parts = call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call), call.tuning.nccl_version), channels) : 1;
+  const std::uint32_t parts =
+      call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call), call.tuning.nccl_version), channels) : 1;
   constexpr std::uint32_t at_once = 8;  // of a channel: NCCL_MAX_DEV_WORK_P2P_PER_BATCH
   return std::min(at_once * channels, peers * parts);
 }
@@ -159,7 +161,8 @@ struct WarpsOfPairs {
 WarpsOfPairs warps_of_pairs(const CollectiveCall& call) {
   constexpr std::int64_t warps = 20;
   const bool one_work = !call.graph || call.kind == CollectiveKind::send_recv;
-  const std::int64_t of_a_work = warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call), call.tuning.nccl_version));
+  const std::int64_t of_a_work =
+      warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call), call.tuning.nccl_version));
   if (call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter) return {of_a_work, of_a_work};
   if (of_a_work <= 4) return {of_a_work / 2, of_a_work / 2};
   return {(of_a_work - 1) / 2 + 1, (of_a_work - 1) / 2};
@@ -189,8 +192,8 @@ void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandw
   if (kernel.receivers_read) tuning.fetch_rate = of_link;
 }
 
-/// Of both ways of a tree together, for a channel: the bytes of an all-reduce pass it once up and once down, and the bus
-/// counts both. Channels are copies of those of the search.
+/// Of both ways of a tree together, for a channel: the bytes of an all-reduce pass it once up and once down, and the
+/// bus counts both. Channels are copies of those of the search.
 Bandwidth pace_of_tree(const CollectiveKernel::Protocol& protocol, const CollectiveCall& call) {
   if (!call.graph) return Bandwidth();
   const std::int64_t of_the_search = protocol.trees[std::min(2U, call.graph->servers() - 1)].bps();
@@ -206,8 +209,9 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (call.algorithm == "nvls" || call.algorithm == "nvls_tree") {
     // The slices of all heads are a loop.
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
+    const Bandwidth of_all_heads = heads > 8 ? kernel.many_heads_rate : kernel.nvls_rate;
     tuning.stage_latency = kernel.nvls_loop;
-    tuning.stage_rate = Bandwidth::from_bps(kernel.nvls_rate.bps() / std::max(1U, heads));
+    tuning.stage_rate = Bandwidth::from_bps(of_all_heads.bps() / std::max(1U, heads));
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;
   }
@@ -221,8 +225,10 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   tuning.step_latency = protocol.step;
   tuning.min_step = protocol.trip;
   tuning.pace_rate = protocol.pace;
-  if (call.algorithm == "double_binary_tree" && protocol.pace.bps() == 0)
+  if (call.algorithm == "double_binary_tree" && protocol.pace.bps() == 0) {
     tuning.pace_rate = pace_of_tree(protocol, call);
+    tuning.paces_own_data = false;
+  }
   // On a ring that leaves the server at an accelerator, its link carries nothing.
   const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);

@@ -43,6 +43,7 @@ struct CollectiveKernel {
   bool receivers_read = false;  ///< in pairs: receivers fetch over NVLink what senders have put into their own memory
   Time nvls_loop;               ///< of NVLink SHARP, all heads' chunks of a channel
   Bandwidth nvls_rate;          ///< these take as long as their bytes at this rate, if that is longer; 0: never
+  Bandwidth many_heads_rate;    ///< the same of more than eight heads
 };
 /// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
 /// collectives/transports/*.yaml explains each value.

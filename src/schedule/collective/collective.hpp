@@ -130,6 +130,7 @@ struct CollectiveTuning {
   bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
   Time min_step;                      ///< the bytes of a slice take at least so long
   Bandwidth pace_rate{};              ///< bytes of a channel, while what passes through is not delayed; 0: no limit
+  bool paces_own_data = true;         ///< a rank's own data are delayed as well, so that the first slice is
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
   /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`.
   std::string transport;

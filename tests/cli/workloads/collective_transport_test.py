@@ -57,6 +57,16 @@ class CollectiveTransport(ProgramTest):
             expected = picoseconds("turn") + picoseconds(protocol) - self.message(protocol)
             self.assertEqual(self.more(protocol=protocol), expected, protocol)
 
+    def test_rate_of_a_channel(self):
+        # One channel, Simple: what 16 MiB take more than 8 are 8 MiB at NCCL's rate for it; four share the NIC of 400 Gb/s.
+        def bytes_a_second(level, **more):
+            times = [self.time(servers(kernel_constants=level, protocol="simple", size=size, **more)) for size in ("8 MiB", "16 MiB")]
+            return (8 << 20) / (times[1] - times[0]) * 1e12
+
+        for number, level in enumerate(LEVELS):
+            expected = float(TRANSPORT["pair_rate"][number].removesuffix(" GB/s")) * 1e9
+            self.assertAlmostEqual(bytes_a_second(level) / expected, 1, delta=0.01, msg=level)
+
     def test_flush_and_staging(self):
         plain = picoseconds("turn") + picoseconds("simple") - self.message("simple")
         self.assertEqual(self.more({"architecture": "ampere"}, protocol="simple"), plain + picoseconds("flush"))

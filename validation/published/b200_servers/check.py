@@ -12,6 +12,7 @@ WITHIN = 20  # percent, of rates
 ALGORITHMS = {"nccl": "", "nccl_ring": " by rings", "nccl_tree": " by trees", "nvls": " by NVLink SHARP", "nvls_tree": " by NVLink SHARP and trees"}
 # Two sizes of which ours have a rate: what the larger one has more. The measured calls are so large that it is theirs.
 SIZES = {"send_recv": (32, 64), "all_reduce": (512, 1024), "all_gather": (512, 1024), "reduce_scatter": (512, 1024)}
+NVLS_SIZES = (2048, 4096)  # with the largest chunks
 
 
 def rows_of(path):
@@ -40,8 +41,8 @@ def check(case):
         collective, algorithm, gpus = row["collective"], row["algorithm"], int(row["gpus"])
         changes = {"workload.algorithm": algorithm, "workload.nccl_version": "2.28", "workload.collective_kernel": "b200",
                    "topology.switch_reduction": {"at": ["nvswitch"]}}  # fmt: skip
-        times = [time(collective, gpus, mib * MIB, changes) for mib in SIZES[collective]]
-        small, large = SIZES[collective]
+        small, large = NVLS_SIZES if algorithm == "nvls" else SIZES[collective]
+        times = [time(collective, gpus, mib * MIB, changes) for mib in (small, large)]
         rate = bus_share(collective, gpus) * (large - small) * MIB / (times[1] - times[0]) / 1e3
         add_rate(case, f"{gpus} B200, NCCL 2.28.9: {collective}{ALGORITHMS[algorithm]}", float(row["busbw_GBps"]), rate)
 
