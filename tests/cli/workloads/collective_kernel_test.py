@@ -118,7 +118,7 @@ class CollectiveKernel(ProgramTest):
 
     def test_large_trees(self):
         # Over two servers of eight a tree's channels have what NCCL counts for each of the eight of its search, on the bus: what a
-        # call of 1 GiB has more than one of 512 MiB. The network alone is as fast as its eight NICs, and half of 14/16 of a byte passes them.
+        # call of 1 GiB has more than one of 512 MiB. Without kernels NVLink is the limit, which carries each byte up and down.
         text = server("h100", algorithm="nccl_tree", collective="all_reduce", ranks=16, protocol="simple")
         text["topology"] = {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 2, "spines": 4, "link_rate": "400 Gb/s", "link_delay": "100 ns",
                             "server": {"design": "hgx_h100", "wiring": "rail", "pxn": True}}  # fmt: skip
@@ -130,7 +130,7 @@ class CollectiveKernel(ProgramTest):
 
         counted = 8 * rate(KERNEL["simple"]["trees"]["two_servers"]) * 15 / 16
         self.assertAlmostEqual(bus_rate() / counted, 1, delta=0.01)
-        self.assertGreater(bus_rate(collective_kernel="none"), 1.5 * counted)
+        self.assertGreater(bus_rate(collective_kernel="none"), 1.2 * counted)
 
     def test_every_constant_has_a_range(self):
         for file in sorted((SOURCE / "collectives").glob("*s/*.yaml")):
