@@ -294,7 +294,8 @@ class NcclTuner : public CollectiveSelector {
   /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.
   static std::uint32_t channels_of_ll(const CollectiveCall& call, std::int64_t bytes, std::uint32_t channels) {
     if (!call.graph) return 1;
-    if (call.tuning.nccl_version == NcclVersion::v2_30) return std::min(call.graph->peer_parts(bytes), channels);
+    const NcclVersion version = call.tuning.nccl_version;
+    if (version >= NcclVersion::v2_28) return std::min(call.graph->peer_parts(bytes, version), channels);
     return std::max(1U, std::bit_ceil(channels) / std::bit_ceil(call.communicator->size()));
   }
 
@@ -310,12 +311,14 @@ class NcclTuner : public CollectiveSelector {
     if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
       const std::int64_t to_a_peer = kind == CollectiveKind::send_recv ? bytes : bytes / call.communicator->size();
       const std::uint32_t parts = channels_of_ll(call, to_a_peer, channels);
-      const bool small = to_a_peer <= std::int64_t{parts} * 16384;  // NCCL_P2P_LL_THRESHOLD
+      // NCCL_P2P_LL_THRESHOLD. Connections to other servers share buffers, which are Simple's alone
+      // (NCCL_ALLOC_P2P_NET_LL_BUFFERS, src/transport/net.cc).
+      const bool small = machine.servers == 1 && to_a_peer <= std::int64_t{parts} * 16384;
       return {"nccl_p2p",
               small ? Protocol::ll : Protocol::simple,
               call.graph ? std::bit_ceil(channels) : channels,
               {},
-              small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
+              small ? "messages of up to 16 KiB per channel use LL in a server" : "sends and receives"};
     }
     // On fewer servers than a table is for, RCCL's numbers give LL128 no less than LL, which comes first (ROCm/rccl
     // src/graph/tuning.cc at 9e22c79d); before ROCm 7.0 it had no LL128 on these accelerators.

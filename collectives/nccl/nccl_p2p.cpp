@@ -78,12 +78,12 @@ MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes) {
 /// Parts of messages, each on a channel of its own.
 std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
   // Up to 2.27 small messages are dealt out as well.
-  if (call.graph && call.tuning.protocol == Protocol::ll && call.tuning.nccl_version != NcclVersion::v2_30)
+  if (call.graph && call.tuning.protocol == Protocol::ll && call.tuning.nccl_version < NcclVersion::v2_28)
     return std::max(1U, call.tuning.channels / std::bit_ceil(call.communicator->size()));
-  return call.graph ? std::min(call.graph->peer_parts(bytes), call.tuning.channels) : 1;
+  return call.graph ? std::min(call.graph->peer_parts(bytes, call.tuning.nccl_version), call.tuning.channels) : 1;
 }
 std::uint32_t max_parts(const CollectiveCall& call) {
-  return call.graph ? std::min(call.graph->max_peer_parts(), call.tuning.channels) : 1;
+  return call.graph ? std::min(call.graph->max_peer_parts(call.tuning.nccl_version), call.tuning.channels) : 1;
 }
 
 /// Rounds that begin on the same channel: over several servers those with one server are a batch.

@@ -43,7 +43,7 @@ inline NvlsTuning nvls_tuning(const CollectiveCall& call, std::uint32_t servers)
   if (!call.graph) return tuning;
   const ChannelSpeeds& speeds = call.graph->speeds();
   tuning.channels = speeds.generation <= ChannelSpeeds::Generation::hopper ? 16 : servers > 1 ? 32 : 24;
-  if (tuning.channels < 32 || call.tuning.nccl_version < NcclVersion::v2_30 || speeds.nic < 48) return tuning;
+  if (tuning.channels < 32 || call.tuning.nccl_version < NcclVersion::v2_28 || speeds.nic < 48) return tuning;
   const std::uint32_t in_server = call.graph->size() / servers;
   if (servers == 2) {
     const bool near = in_server <= 8 && !speeds.nics_behind_cpu && speeds.nic < 96;

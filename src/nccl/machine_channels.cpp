@@ -128,25 +128,24 @@ double link_speed(GpuArchitecture architecture) {
   return architecture == GpuArchitecture::blackwell ? 40.1 : 20.0;
 }
 
-/// Channels that NCCL spreads sends to one peer over (src/graph/paths.cc, ncclTopoGetNchannels): two for each NVLink or
-/// for PCIe; over the network one for each 14 GB/s of the NIC. `nic`: GB/s.
-std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
+/// `nic`: GB/s.
+PeerChannels channels_to_a_peer(const NcclSystem& system, double nic) {
   const std::uint32_t gpus = system.count(Kind::gpu);
-  std::uint32_t min = max_nccl_channels;
+  PeerChannels result;
   for (std::uint32_t a = 0; a < gpus; ++a) {
     for (std::uint32_t b = 0; b < gpus; ++b) {
       if (a == b) continue;
       const NcclPath& path = system.path(Kind::gpu, a, Kind::gpu, b);
       const auto links = static_cast<std::uint32_t>(path.bandwidth / link_speed(system.architecture()));
-      min = std::min(min, path.type == PathType::nvlink ? 2 * std::max(1U, links) : 2U);
+      result.inside = std::min(result.inside, path.type == PathType::nvlink ? 2 * std::max(1U, links) : 2U);
     }
   }
   if (system.several_servers()) {
-    std::size_t nics = 1;
-    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) nics = std::max(nics, system.local_nets(gpu).size());
-    min = std::min(min, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu)
+      result.nics = std::max(result.nics, static_cast<std::uint32_t>(system.local_nets(gpu).size()));
+    result.by_rate = static_cast<std::uint32_t>(std::ceil(nic / 14));
   }
-  return std::bit_ceil(min);
+  return result;
 }
 
 /// The results of a search that algorithms need.
@@ -391,7 +390,7 @@ const MachineChannels::Kind& MachineChannels::kind(const std::vector<std::uint32
     if (several_servers && accelerators.size() == shape_->design.gpus && shape_->design.given_graphs.empty() &&
         shape_->design.rings_of_several_servers.alternate)
       alternate(shape_->design, at->second.channels);
-    at->second.peer_channels = channels_to_a_peer(system, gigabytes(nic_rate_) * shape_->design.ports_per_nic);
+    at->second.peer = channels_to_a_peer(system, gigabytes(nic_rate_) * shape_->design.ports_per_nic);
   }
   return at->second;
 }
@@ -480,9 +479,27 @@ std::uint32_t MachineChannels::common_rings(const std::vector<const Kind*>& kind
 
 std::uint32_t MachineChannels::peer_channels(const Servers& found, std::size_t members, std::uint32_t channels) {
   const std::uint32_t all = std::bit_ceil(channels);
+  const bool several = found.servers.size() > 1;
   std::uint32_t result = all;
-  for (const Kind* one : found.kinds) result = std::min(result, one->peer_channels);
-  while (found.servers.size() > 1 && result > 1 && result * ((members + 7) / 8) > all) result /= 2;
+  for (const Kind* kind : found.kinds) {
+    const PeerChannels& one = kind->peer;
+    result =
+        std::min(result, std::bit_ceil(several ? std::min(one.inside, std::max(one.nics, one.by_rate)) : one.inside));
+  }
+  while (several && result > 1 && result * ((members + 7) / 8) > all) result /= 2;
+  return result;
+}
+
+// src/graph/paths.cc at 178b6b75 (2.22.3), ncclTopoGetNchannels: two, or one where four messages would share a channel,
+// whatever the NIC carries.
+std::uint32_t MachineChannels::early_peer_channels(const Servers& found, std::size_t members, std::uint32_t channels) {
+  std::uint32_t result = std::bit_ceil(channels);
+  const std::uint32_t scaled = 2 * members > std::size_t{4} * channels ? 1 : 2;
+  for (const Kind* kind : found.kinds) {
+    const PeerChannels& one = kind->peer;
+    const std::uint32_t between = std::max(one.nics, scaled);
+    result = std::min(result, std::bit_ceil(found.servers.size() > 1 ? std::min(one.inside, between) : one.inside));
+  }
   return result;
 }
 
@@ -499,6 +516,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
       channels < 16)
     channels *= 2;
   speeds.peer_channels = peer_channels(*found, hosts.size(), channels);
+  speeds.early_peer_channels = early_peer_channels(*found, hosts.size(), channels);
   if (kinds.size() == 1 && are_in_order(servers))
     return ChannelGraph::uniform(kinds.front()->channels, static_cast<std::uint32_t>(servers.size()), rings, channels,
                                  speeds);

@@ -42,6 +42,15 @@ std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const Server
 /// The file that NCCL writes to NCCL_GRAPH_DUMP_FILE: graphs 0 (rings), 1 (trees) and 3 (NVLink SHARP).
 std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs);
 
+/// Over how many channels NCCL spreads sends to one peer (src/graph/paths.cc, ncclTopoGetNchannels), before it looks at
+/// the number of ranks: two for each NVLink or for PCIe inside a server; over the network one for each NIC of a GPU,
+/// and since 2.29 one for each 14 GB/s of these.
+struct PeerChannels {
+  std::uint32_t inside = max_nccl_channels;
+  std::uint32_t nics = 1;
+  std::uint32_t by_rate = 1;
+};
+
 /// Answers for communicators of one machine, and remembers what it has searched.
 class MachineChannels {
  public:
@@ -60,7 +69,7 @@ class MachineChannels {
     ServerGraphs graphs;
     ServerChannels channels;
     double rings_on_links = 1;
-    std::uint32_t peer_channels = 1;
+    PeerChannels peer;
   };
   /// Those of a communicator, and of which kind each is.
   struct Servers {
@@ -71,8 +80,9 @@ class MachineChannels {
   /// What servers of all of these kinds can do.
   ChannelSpeeds common_speeds(const std::vector<const Kind*>& kinds) const;
   static std::uint32_t common_rings(const std::vector<const Kind*>& kinds);
-  /// Channels of sends and receives between two members.
+  /// Channels of sends and receives between two members; the other: up to 2.28.
   static std::uint32_t peer_channels(const Servers& found, std::size_t members, std::uint32_t channels);
+  static std::uint32_t early_peer_channels(const Servers& found, std::size_t members, std::uint32_t channels);
   ServerGraphs searched_or_given(const NcclSystem& system) const;
   const Kind& kind(const std::vector<std::uint32_t>& accelerators, bool several_servers);
 

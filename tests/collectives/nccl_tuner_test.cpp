@@ -282,6 +282,9 @@ TEST(NcclTuner, ChoosesByBytes) {
   // A message to each of 8: LL up to 16 KiB.
   EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 8 * 16384, 8).protocol, Protocol::ll);
   EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 8 * 16384 + 8, 8).protocol, Protocol::simple);
+  // Connections to other servers have no buffers of LL (NCCL_ALLOC_P2P_NET_LL_BUFFERS is 0).
+  EXPECT_EQ(choice("nccl", CollectiveKind::send_recv, 8, 1024, 8).protocol, Protocol::ll);
+  EXPECT_EQ(choice("nccl", CollectiveKind::send_recv, 16, 1024, 8).protocol, Protocol::simple);
 }
 
 TEST(Selections, TablesAndTheBest) {

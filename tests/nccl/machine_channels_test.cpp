@@ -232,30 +232,47 @@ TEST_P(OnChannels, SendsAndReceivesAreRight) {
 // Two channels for each of 18 NVLinks make 36, rounded up to a power of two and at most the 32 of sends; of 8 GPUs all
 // have room for 4 parts each at first (src/enqueue.cc).
 TEST(MachineChannels, PartsOfMessagesInAServer) {
+  constexpr NcclVersion current = NcclVersion::v2_30;
   Cluster& cluster = cluster_of(hopper);
   const auto two = cluster.of_first(2);
   EXPECT_EQ(two->speeds().peer_channels, 32U);
-  EXPECT_EQ(two->peer_parts(1), 1U);
-  EXPECT_EQ(two->peer_parts((64 << 10) + 1), 2U);  // parts of 64 KiB at least
-  EXPECT_EQ(two->max_peer_parts(), 32U);
+  EXPECT_EQ(two->peer_parts(1, current), 1U);
+  EXPECT_EQ(two->peer_parts((64 << 10) + 1, current), 2U);  // parts of 64 KiB at least
+  EXPECT_EQ(two->max_peer_parts(current), 32U);
   const auto eight = cluster.of_first(8);
-  EXPECT_EQ(eight->peer_parts(64 << 20), 4U);  // of 16 MiB at most
-  EXPECT_EQ(eight->peer_parts(65 << 20), 8U);
-  EXPECT_EQ(eight->peer_works(64 << 20), 1U);  // 8 messages of 4 parts are one for each of the 32 channels
-  EXPECT_EQ(eight->peer_works(65 << 20), 2U);
+  EXPECT_EQ(eight->peer_parts(64 << 20, current), 4U);  // of 16 MiB at most
+  EXPECT_EQ(eight->peer_parts(65 << 20, current), 8U);
+  EXPECT_EQ(eight->peer_works(64 << 20, current), 1U);  // 8 messages of 4 parts are one for each of the 32 channels
+  EXPECT_EQ(eight->peer_works(65 << 20, current), 2U);
 }
 
 // Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of
 // sends: 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
+  constexpr NcclVersion current = NcclVersion::v2_30;
   Cluster& cluster = cluster_of(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
-  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20),
+  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20, current),
             8U);  // those with a server begin on one channel (src/include/channel.h)
   EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
   EXPECT_EQ(cluster.of_first(64)->speeds().peer_channels, 2U);
   EXPECT_EQ(cluster.of_first(128)->speeds().peer_channels, 1U);
   EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().peer_channels, 2U);
+}
+
+// Up to 2.28 two channels, or one once two of each rank's are more than four for each of the 16 channels: from 33 ranks
+// on (src/graph/paths.cc at 178b6b75, ncclTopoGetNchannels), whatever the NIC carries. In a server as later.
+TEST(MachineChannels, EarlyPartsOfMessagesBetweenServers) {
+  Cluster& cluster = cluster_of(hopper);
+  const auto of = [&cluster](std::uint32_t ranks) { return cluster.of_first(ranks); };
+  EXPECT_EQ(of(8)->speeds().early_peer_channels, of(8)->speeds().peer_channels);
+  EXPECT_EQ(of(16)->speeds().early_peer_channels, 2U);
+  EXPECT_EQ(of(32)->speeds().early_peer_channels, 2U);
+  EXPECT_EQ(of(64)->speeds().early_peer_channels, 1U);
+  EXPECT_EQ(of(128)->speeds().early_peer_channels, 1U);
+  EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().early_peer_channels, 2U);
+  EXPECT_EQ(of(32)->max_peer_parts(NcclVersion::v2_28), 2U);
+  EXPECT_EQ(of(32)->max_peer_parts(NcclVersion::v2_30), 4U);
 }
 
 // A written graph is read again: the same rings and trees.

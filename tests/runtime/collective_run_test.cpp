@@ -164,6 +164,22 @@ TEST(pace, delays_the_source_and_not_what_passes_through) {
   }
 }
 
+// A limit of what follows one another alone does not delay the first slice: the k-th is sent at (k - 1) D.
+TEST(pace, may_leave_the_first_slice_alone) {
+  const Communicator two(0, 2);
+  auto list = std::make_unique<ListWorkload>(2);
+  CollectiveTuning tuned = tuning(30);
+  tuned.pace_rate = Bandwidth::from_bps(100'000'000);
+  tuned.paces_own_data = false;
+  list->define(two, CollectiveKind::broadcast, Bytes(slices * slice), "test_pipe", tuned);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) list->call(rank, 0);
+  Job job(2, std::move(list));
+  job.complete();
+  const auto sent = messages_of(job, 0);
+  ASSERT_EQ(sent.size(), static_cast<std::size_t>(slices));
+  for (std::int64_t k = 0; k < slices; ++k) EXPECT_EQ(sent[k].issued, k * 80'000'000);
+}
+
 TEST(credits, do_not_exist_without_acks) {
   NetworkParameters network;
   network.acks = false;

@@ -68,9 +68,15 @@ class KernelReader {
       if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; expected a time such as 0.5 us");
     }
     if (map.has("block_rate")) protocol.pace = rate(map, "block_rate");
+    if (const auto trees = map.find("trees")) protocol.trees = tree_rates(*trees);
     if (const auto large = map.find("large_buffers")) protocol.large_buffers = large->boolean();
     map.finish();
     return protocol;
+  }
+  std::array<Bandwidth, 3> tree_rates(const Spec& map) const {
+    const std::array<Bandwidth, 3> rates{rate(map, "one_server"), rate(map, "two_servers"), rate(map, "more_servers")};
+    map.finish();
+    return rates;
   }
   CollectiveKernel kernel(const Spec& spec) const {
     CollectiveKernel kernel;
@@ -89,6 +95,7 @@ class KernelReader {
     if (const auto reads = spec.find("receivers_read")) kernel.receivers_read = reads->boolean();
     kernel.nvls_loop = time_if_any(spec, "nvls_loop");
     if (spec.has("nvls_rate")) kernel.nvls_rate = rate(spec, "nvls_rate");
+    kernel.many_heads_rate = spec.has("nvls_rate_of_many") ? rate(spec, "nvls_rate_of_many") : kernel.nvls_rate;
     spec.finish();
     return kernel;
   }
@@ -102,6 +109,7 @@ class KernelReader {
     transport.staging = time(spec, "staging");
     transport.staging_rate = rate(spec, "staging_rate");
     if (spec.find("ll_rate")) transport.ll_rate = rate(spec, "ll_rate");
+    if (spec.find("pair_rate")) transport.pair_rate = rate(spec, "pair_rate");
     spec.finish();
     return transport;
   }
@@ -136,7 +144,8 @@ std::int64_t bytes_to_a_peer(const CollectiveCall& call) {
 std::uint32_t busy_channels(const CollectiveCall& call, std::uint32_t channels) {
   if (call.algorithm != "nccl_p2p") return channels;
   const std::uint32_t peers = call.kind == CollectiveKind::send_recv ? 1 : call.communicator->size() - 1;
-  const std::uint32_t parts = call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call)), channels) : 1;
+  const std::uint32_t parts =
+      call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call), call.tuning.nccl_version), channels) : 1;
   constexpr std::uint32_t at_once = 8;  // of a channel: NCCL_MAX_DEV_WORK_P2P_PER_BATCH
   return std::min(at_once * channels, peers * parts);
 }
@@ -152,7 +161,8 @@ struct WarpsOfPairs {
 WarpsOfPairs warps_of_pairs(const CollectiveCall& call) {
   constexpr std::int64_t warps = 20;
   const bool one_work = !call.graph || call.kind == CollectiveKind::send_recv;
-  const std::int64_t of_a_work = warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call)));
+  const std::int64_t of_a_work =
+      warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call), call.tuning.nccl_version));
   if (call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter) return {of_a_work, of_a_work};
   if (of_a_work <= 4) return {of_a_work / 2, of_a_work / 2};
   return {(of_a_work - 1) / 2 + 1, (of_a_work - 1) / 2};
@@ -182,6 +192,15 @@ void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandw
   if (kernel.receivers_read) tuning.fetch_rate = of_link;
 }
 
+/// Of both ways of a tree together, for a channel: the bytes of an all-reduce pass it once up and once down, and the
+/// bus counts both. Channels are copies of those of the search.
+Bandwidth pace_of_tree(const CollectiveKernel::Protocol& protocol, const CollectiveCall& call) {
+  if (!call.graph) return Bandwidth();
+  const std::int64_t of_the_search = protocol.trees[std::min(2U, call.graph->servers() - 1)].bps();
+  const std::int64_t found = std::min(call.graph->found(), call.tuning.channels);
+  return Bandwidth::from_bps(of_the_search * found / std::max(1U, call.tuning.channels));
+}
+
 /// From the first step to the rates of each: the times of NCCL's kernel of this algorithm and protocol.
 void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
@@ -190,8 +209,9 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (call.algorithm == "nvls" || call.algorithm == "nvls_tree") {
     // The slices of all heads are a loop.
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
+    const Bandwidth of_all_heads = heads > 8 ? kernel.many_heads_rate : kernel.nvls_rate;
     tuning.stage_latency = kernel.nvls_loop;
-    tuning.stage_rate = Bandwidth::from_bps(kernel.nvls_rate.bps() / std::max(1U, heads));
+    tuning.stage_rate = Bandwidth::from_bps(of_all_heads.bps() / std::max(1U, heads));
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;
   }
@@ -205,6 +225,10 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   tuning.step_latency = protocol.step;
   tuning.min_step = protocol.trip;
   tuning.pace_rate = protocol.pace;
+  if (call.algorithm == "double_binary_tree" && protocol.pace.bps() == 0) {
+    tuning.pace_rate = pace_of_tree(protocol, call);
+    tuning.paces_own_data = false;
+  }
   // On a ring that leaves the server at an accelerator, its link carries nothing.
   const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);
@@ -232,6 +256,8 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
     tuning.network_rate = transport.ll_rate;
     return;
   }
+  if (call.algorithm == "nccl_p2p" && transport.pair_rate.bps() > 0 && transport.pair_rate < tuning.network_rate)
+    tuning.network_rate = transport.pair_rate;
   if (!speeds.gpudirect) {
     tuning.network_latency += transport.staging;
     tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / std::max(1U, tuning.channels));

@@ -2,6 +2,7 @@
 // What a collective's kernel takes besides the network: from a device file, and from NCCL's own constants.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ struct CollectiveKernel {
     Time full_trip;             ///< of trip_bytes
     Bandwidth pace{};           ///< of a block, whatever passes through it; 0: no limit
     bool large_buffers = true;  ///< its buffers are megabytes, which take time once
+    /// Bus bandwidth of trees for each channel of the search, in one server, two, and more; 0: no limit.
+    std::array<Bandwidth, 3> trees{};
   };
   Time launch;
   Time second_channel;  ///< more, with more than one
@@ -40,6 +43,7 @@ struct CollectiveKernel {
   bool receivers_read = false;  ///< in pairs: receivers fetch over NVLink what senders have put into their own memory
   Time nvls_loop;               ///< of NVLink SHARP, all heads' chunks of a channel
   Bandwidth nvls_rate;          ///< these take as long as their bytes at this rate, if that is longer; 0: never
+  Bandwidth many_heads_rate;    ///< the same of more than eight heads
 };
 /// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
 /// collectives/transports/*.yaml explains each value.
@@ -52,6 +56,7 @@ struct CollectiveTransport {
   Time staging;            ///< more of these without GPUDirect, and how fast data go through the host's memory then
   Bandwidth staging_rate;  ///< of an accelerator
   Bandwidth ll_rate;       ///< of data of LL that a channel sends or receives, where they are copied; 0: they are not
+  Bandwidth pair_rate;     ///< of a channel that sends to or receives from one peer with Simple; 0: no limit
 };
 /// Throws InputError at `where` with the names that there are. `level`: of constants that are ranges.
 const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name, ConstantsLevel level);

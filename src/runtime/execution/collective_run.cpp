@@ -121,13 +121,14 @@ Time CollectiveRun::still_fetching(Time now, const Lane& lane) const {
 
 // A channel's thread block passes the first lines of a slice on before the last ones have come. So a slice that comes
 // from another rank takes no time of its own, but ends no earlier than its bytes after the one before; a rank's own
-// data take all of it. Lanes of a channel share the block.
+// data take all of it, if the block's lines are the limit. Lanes of a channel share the block.
 Time CollectiveRun::until_paced(Time now, const Lane& lane) const {
   const Bandwidth rate = call_.tuning.pace_rate;
   if (rate.bps() <= 0 || is_aggregator() || lane.step.instant) return Time();
   const auto sharing = static_cast<std::int64_t>(lanes_.size() / channels_);
   const Time of_bytes = serialization_time(slice_of(lane) * sharing, rate);
-  const Time begin = receives(lane.step.primitive) ? lane.handled : std::max(lane.handled, now);
+  const bool all_of_it = call_.tuning.paces_own_data && !receives(lane.step.primitive);
+  const Time begin = all_of_it ? std::max(lane.handled, now) : lane.handled;
   const Time end = bounded_sum(of_bytes, begin);
   return end > now ? end - now : Time();
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "schedule/collective/nccl_version.hpp"
+
 namespace weft {
 
 /// What the channels of all servers of one kind look like inside. Places are the members of a server in the order of
@@ -49,7 +51,8 @@ struct ChannelSpeeds {
   bool same_rings = false;
   double rings_on_links = 1;  ///< of the rings, those that an accelerator sends on over its links and not to its NIC
   double nic = 0;             ///< of one NIC
-  std::uint32_t peer_channels = 1;  ///< that sends and receives to a peer may use
+  std::uint32_t peer_channels = 1;        ///< that sends and receives to a peer may use
+  std::uint32_t early_peer_channels = 1;  ///< the same up to 2.28
   enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
   std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
   std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
@@ -84,11 +87,11 @@ class ChannelGraph {
   const ChannelSpeeds& speeds() const { return speeds_; }
   /// Parts into which NCCL divides a message of so many bytes from a member to another one, each on a channel of its
   /// own; and how many there are at most.
-  std::uint32_t peer_parts(std::int64_t bytes) const;
-  std::uint32_t max_peer_parts() const;
+  std::uint32_t peer_parts(std::int64_t bytes, NcclVersion version) const;
+  std::uint32_t max_peer_parts(NcclVersion version) const;
   /// Messages that a channel's thread block works on at a time, each a send and a receive, where every member sends so
   /// many bytes to every other one.
-  std::uint32_t peer_works(std::int64_t bytes) const;
+  std::uint32_t peer_works(std::int64_t bytes, NcclVersion version) const;
 
   std::uint32_t server_of(std::uint32_t member) const;
   std::uint32_t place_of(std::uint32_t member) const;

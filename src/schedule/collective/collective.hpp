@@ -15,6 +15,7 @@
 #include "schedule/collective/block_table.hpp"
 #include "schedule/collective/channel_graph.hpp"
 #include "schedule/collective/communicator.hpp"
+#include "schedule/collective/nccl_version.hpp"
 #include "support/basics/error.hpp"
 #include "support/basics/registry.hpp"
 #include "units/bandwidth.hpp"
@@ -100,9 +101,6 @@ Bytes wire_bytes(Protocol protocol, Bytes data);
 /// Which value of a constant that is known as a range: the smallest time and highest rate, the likeliest, the opposite.
 enum class ConstantsLevel : std::uint8_t { low, mid, high };
 
-/// Releases of NCCL that choose differently (collectives/choice/nccl_tuner.cpp says how).
-enum class NcclVersion : std::uint8_t { v2_18, v2_21, v2_23, v2_27, v2_30 };
-
 /// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h
 /// (NCCL_STEPS 8, NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).
 struct CollectiveTuning {
@@ -132,6 +130,7 @@ struct CollectiveTuning {
   bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
   Time min_step;                      ///< the bytes of a slice take at least so long
   Bandwidth pace_rate{};              ///< bytes of a channel, while what passes through is not delayed; 0: no limit
+  bool paces_own_data = true;         ///< a rank's own data are delayed as well, so that the first slice is
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
   /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`.
   std::string transport;

@@ -272,7 +272,8 @@ class GoalLowering {
     Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
     if (!sends(step.primitive) && tuning.store_rate.bps() > 0) rate = tuning.store_rate;
     // GOAL has no work that lets through what comes, so a slice waits for it at each rank.
-    if (tuning.pace_rate.bps() > 0 && (rate.bps() == 0 || tuning.pace_rate < rate)) rate = tuning.pace_rate;
+    if (tuning.pace_rate.bps() > 0 && tuning.paces_own_data && (rate.bps() == 0 || tuning.pace_rate < rate))
+      rate = tuning.pace_rate;
     const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
     return bounded_sum(tuning.step_latency, std::max(of_bytes, tuning.min_step));
   }

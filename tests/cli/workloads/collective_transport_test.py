@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, two_at_a_time, weft
 
 LEVELS = ("low", "mid", "high")
+KERNEL = yaml.safe_load((SOURCE / "collectives/kernels/h100.yaml").read_text())
 TRANSPORT = yaml.safe_load((SOURCE / "collectives/transports/verbs.yaml").read_text())
 
 
@@ -20,6 +21,16 @@ def picoseconds(key, level=1):
     value = TRANSPORT[key]
     text = value[level] if isinstance(value, list) else value
     return round(float(text.removesuffix(" us")) * 1e6)
+
+
+def rate(value, level=1):
+    return float(value[level].removesuffix(" GB/s")) * 1e9
+
+
+def copies(size):
+    """What copying takes more at a channel's rate between servers than with the ten warps of a send and the nine of its receive, in ps."""
+    warp = rate(KERNEL["warp_rate"])
+    return round(1e12 * size * (2 / rate(TRANSPORT["pair_rate"]) - 1 / (10 * warp) - 1 / (9 * warp)))
 
 
 def servers(design=None, **more):
@@ -55,11 +66,21 @@ class CollectiveTransport(ProgramTest):
         # One message, both ways at once: a turn of the sender's proxy and the latency, in place of that inside a server.
         for protocol in ("ll", "ll128", "simple"):
             expected = picoseconds("turn") + picoseconds(protocol) - self.message(protocol)
-            self.assertEqual(self.more(protocol=protocol), expected, protocol)
+            if protocol == "simple":
+                expected += copies(16)
+            self.assertAlmostEqual(self.more(protocol=protocol), expected, delta=2, msg=protocol)
+
+    def test_rate_of_a_channel(self):
+        # One channel, Simple: what 16 MiB take more than 8 are 8 MiB at NCCL's rate for it, and a step for each chunk.
+        for number, level in enumerate(LEVELS):
+            eight, sixteen = (self.time(servers(kernel_constants=level, protocol="simple", size=size)) for size in ("8 MiB", "16 MiB"))
+            step = float(KERNEL["simple"]["step"][number].removesuffix(" us")) * 1e6
+            expected = (8 << 20) / rate(TRANSPORT["pair_rate"], number) * 1e12 + 64 * step  # chunks of 128 KiB
+            self.assertAlmostEqual((sixteen - eight) / expected, 1, delta=0.005, msg=level)
 
     def test_flush_and_staging(self):
         plain = picoseconds("turn") + picoseconds("simple") - self.message("simple")
-        self.assertEqual(self.more({"architecture": "ampere"}, protocol="simple"), plain + picoseconds("flush"))
+        self.assertAlmostEqual(self.more({"architecture": "ampere"}, protocol="simple"), plain + picoseconds("flush") + copies(16), delta=2)
         # Through the host: 16 B at its rate twice, once at each end, instead of at that of NVLink and of a thread block.
         slow = self.more({"gpudirect": False}, protocol="simple")
         self.assertAlmostEqual(slow, plain + picoseconds("staging"), delta=2 * 16 / 18.7e9 * 1e12)

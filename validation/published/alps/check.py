@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from measured_times import Cluster, add_errors, named
 
-SOURCE = "boeschf/nccl-benchmark-on-alps-2025 897cff4, Alps"
+SOURCE = "boeschf/nccl-benchmark-on-alps-2025 897cff4, Alps; NVIDIA/nccl issue 1272"
 
 SIZES = (8, 512, 4 << 10, 32 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
 # One server, a mesh of 4 GPUs, does not use the plug-in: all sizes of NCCL's middle range.
@@ -19,6 +19,9 @@ CHANGES = (
     (32 << 20, (32, 64), "trees of Simple", TREE | {"workload.protocol": "simple"}),
     (32 << 10, (16, 32, 64), "constants at their most", {"workload.kernel_constants": "high"}),
 )
+# sendrecv_perf of 512 MiB with NCCL 2.20.5 on nodes of four GH200 over Slingshot, GB/s of the bus, by GPUs (NVIDIA/nccl issue 1272: 4 nodes
+# as with four channels to a peer).
+SENDS = {16: 24.2, 32: 18.32}
 
 
 def sizes_of(gpus):
@@ -58,5 +61,11 @@ def check(case):
             add_errors(case, "256 KiB to 16 MiB, one server, predicted", [found[size] for size in MESH])
     for name, times in pairs.items():
         add_errors(case, name, times)
+    size = 512 << 20
+    for gpus, rate in SENDS.items():
+        us = cluster.time(gpus, size, {"workload.collective": "send_recv", "workload.nccl_version": "2.21"})
+        ours = size / us / 1e3
+        case.compare(f"{gpus} GH200, NCCL 2.20.5: bus bandwidth of send_recv of {named(size)}{', one channel, calibrated on' if gpus > 16 else ''}",
+                     f"{rate:g} GB/s", f"{ours:.1f} GB/s", f"{100 * (ours / rate - 1):+.1f} %")  # fmt: skip
     cluster.add_changes(CHANGES)
     add_rest(case, cluster)

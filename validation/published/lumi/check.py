@@ -4,7 +4,7 @@ import csv
 from measured_times import larger_packets, named
 from oracles.wire import quantity
 
-SOURCE = "Lumi-supercomputer/lumi-reframe-tests c158fc7, 5bad545, LUMI; RCCL's rings: ROCm/rccl"
+SOURCE = "Lumi-supercomputer/lumi-reframe-tests c158fc7, 5bad545, LUMI; RCCL's rings: ROCm/rccl; four nodes: its issue 1490"
 
 LARGEST = 512 << 20  # bytes: the rate of larger calls is the same
 NICS, RATE = 4, 25  # of a node; GB/s
@@ -31,7 +31,7 @@ def check(case):
         found = busbw({"workload.collective": row["collective"], "workload.ranks": int(row["gpus"]),
                        "workload.size": f"{min(size, LARGEST)} B"})  # fmt: skip
         case.compare(f"{row['gpus']} dies, {row['program']}: bus bandwidth of {row['collective']} of {named(size)}",
-                     f"{expected:g} GB/s, -{row['below_percent']} % passes", f"{found:.1f} GB/s",
+                     f"{expected:g} GB/s" + (f", -{row['below_percent']} % passes" if row["below_percent"] else ""), f"{found:.1f} GB/s",
                      f"{100 * (found / expected - 1):+.1f} %")  # fmt: skip
 
     def add_bound(name, most, changes):
