@@ -201,8 +201,8 @@ def experiment(case, facts, row, micro_batches):
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
         workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
-    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies", "cuda_graphs",
-                "capacity_factor", "pad_to_capacity"):
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
+                "padded_copies", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

@@ -83,6 +83,9 @@ enum class KernelWhen : std::uint8_t {
   no_sequence,      ///< without
   fused_router,     ///< experts are chosen in one kernel
   separate_router,  ///< or in one for each operation
+  fused_permutation,     ///< copies of tokens are sorted and summed in one kernel each
+  separate_permutation,  ///< or in one for each operation
+  several_here,          ///< the rank has several experts
   padded,           ///< GEMMs have fp8, and copies of tokens are copied to be padded
   dense,            ///< the place is one of an MLP that all tokens go through, or of a block that has one
   experts,          ///< of a mixture's experts, or of a block that has them
@@ -96,6 +99,7 @@ struct MlpKind {
   bool gated = false;
   bool dense = false;    ///< of a mixture's block: it has shared experts
   bool experts = false;  ///< a mixture
+  bool several = false;  ///< of several experts on the rank
 };
 
 /// One small kernel.

@@ -6,7 +6,9 @@
 namespace weft {
 namespace {
 
-MlpKind of_experts(const FeedForward& experts) { return {.gated = experts.gated, .dense = false, .experts = true}; }
+MlpKind of_experts(const FeedForward& experts) {
+  return {.gated = experts.gated, .dense = false, .experts = true, .several = experts.up.count > 1};
+}
 
 }  // namespace
 
