@@ -48,6 +48,7 @@ const Words<KernelUnit>& unit_words() {
                                        {"table", KernelUnit::table},
                                        {"choices", KernelUnit::choices},
                                        {"chosen", KernelUnit::chosen},
+                                       {"sent", KernelUnit::sent},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept}};
@@ -119,7 +120,7 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
       break;
     case KernelPlace::experts_input:
     case KernelPlace::experts_output:
-      add({KernelUnit::copies, KernelUnit::choices, KernelUnit::chosen, KernelUnit::inner});
+      add({KernelUnit::sent, KernelUnit::copies, KernelUnit::choices, KernelUnit::chosen, KernelUnit::inner});
       break;
     default:
       break;
