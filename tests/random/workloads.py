@@ -251,7 +251,7 @@ def parallelism(d, ranks):
 
 TRAINING_FLAGS = ["overlap_tensor", "overlap_gradients", "overlap_parameters", "clip_gradients", "offload_optimizer",
                   "offload_parameters", "overlap_offload", "reduce_every_micro_batch"]
-EXPERT_FLAGS = ["fused_router", "padded_copies"]
+EXPERT_FLAGS = ["fused_router", "fused_permutation", "padded_copies"]
 
 
 def configuration(d, files, result):

@@ -55,8 +55,8 @@ def table_of(name):
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
         by_default = lambda case, row=row: step(case, facts, row, without_collectives(facts))  # noqa: E731
-        rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False),
-                        row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
+        rows.append(Row(row["name"], seconds_of(row, facts), lambda case, row=row: step(case, facts, row),
+                        row.get("short", False), row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
 
 
@@ -65,9 +65,28 @@ def batch_of(row):
     return row.get("batch", row["micro_batch"] * row.get("micro_batches", 1) * data)
 
 
-def seconds_of(row):
-    """Seconds of a step, as published or from tokens/s per GPU."""
-    return row["seconds"] if "seconds" in row else batch_of(row) * row["sequence"] / (row["tokens"] * row["gpus"])
+def seconds_of(row, facts=None):
+    """Seconds of a step, as published or from tokens/s per GPU, or from FLOP/s per GPU (`mfu` in percent of `peak`)."""
+    if "seconds" in row:
+        return row["seconds"]
+    tokens = batch_of(row) * row["sequence"] / row["gpus"]
+    if "tokens" in row:
+        return tokens / row["tokens"]
+    rate = row["teraflops"] * 1e12 if "teraflops" in row else row["mfu"] / 100 * float(facts["peak"])
+    return tokens * flops_of_token(facts["configurations"][row["model"]], row["sequence"], row["tensor"]) / rate
+
+
+def flops_of_token(model, sequence, tensor):
+    """FLOPs of a token's forward and backward pass as Megatron-LM counted them until 2025 (megatron/training/training.py,
+    num_floating_point_operations): 12 L h^2 (1 + k/a + s/h + 3/2 inner/h + V/(2 L h)), with the vocabulary padded to a multiple
+    of 128 for each tensor rank, and as `inner` all that a token's experts have."""
+    hidden = model["hidden_size"]
+    layers = model["num_hidden_layers"]
+    inner = model["num_experts_per_tok"] * model.get("moe_intermediate_size", model["intermediate_size"])
+    inner += model.get("shared_expert_intermediate_size", 0)
+    vocabulary = -(-model["vocab_size"] // (128 * tensor)) * 128 * tensor
+    return 12 * layers * hidden**2 * (1 + model["num_key_value_heads"] / model["num_attention_heads"] + sequence / hidden
+                                      + 1.5 * inner / hidden + vocabulary / (2 * layers * hidden))  # fmt: skip
 
 
 def of_gpu(facts, row, key):
@@ -182,8 +201,8 @@ def experiment(case, facts, row, micro_batches):
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
         workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
-    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies", "cuda_graphs",
-                "capacity_factor", "pad_to_capacity"):
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
+                "padded_copies", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

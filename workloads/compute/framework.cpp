@@ -48,6 +48,7 @@ const Words<KernelUnit>& unit_words() {
                                        {"table", KernelUnit::table},
                                        {"choices", KernelUnit::choices},
                                        {"chosen", KernelUnit::chosen},
+                                       {"sent", KernelUnit::sent},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept}};
@@ -68,6 +69,9 @@ const Words<KernelWhen>& when_words() {
                                        {"no_sequence", KernelWhen::no_sequence},
                                        {"fused_router", KernelWhen::fused_router},
                                        {"separate_router", KernelWhen::separate_router},
+                                       {"fused_permutation", KernelWhen::fused_permutation},
+                                       {"separate_permutation", KernelWhen::separate_permutation},
+                                       {"several_here", KernelWhen::several_here},
                                        {"padded", KernelWhen::padded},
                                        {"dense", KernelWhen::dense},
                                        {"experts", KernelWhen::experts},
@@ -116,7 +120,7 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
       break;
     case KernelPlace::experts_input:
     case KernelPlace::experts_output:
-      add({KernelUnit::copies, KernelUnit::choices, KernelUnit::chosen, KernelUnit::inner});
+      add({KernelUnit::sent, KernelUnit::copies, KernelUnit::choices, KernelUnit::chosen, KernelUnit::inner});
       break;
     default:
       break;

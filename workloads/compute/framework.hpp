@@ -59,11 +59,12 @@ enum class KernelUnit : std::uint8_t {
   table,                ///< parameters of the embedding table on this rank
   choices,              ///< scores of experts: tokens that the rank routes x experts
   chosen,               ///< tokens that the rank routes x experts of each
-  copies,               ///< elements of the copies of tokens that go to experts
+  sent,                 ///< elements of the copies of tokens that the rank sends to experts
+  copies,               ///< elements of those that the experts on the rank, or their parts, get
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
 };
-constexpr std::size_t kernel_unit_count = 16;
+constexpr std::size_t kernel_unit_count = 17;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -74,21 +75,24 @@ enum class KernelWhen : std::uint8_t {
   plain,
   learned_positions,
   no_positions,
-  grouped,          ///< fewer keys and values than queries
-  head_norms,       ///< queries and keys of each head are normed
-  fp8,              ///< GEMMs have fp8 with a scale for each tensor
-  fp8_block,        ///< they have fp8 scaled in blocks
-  no_fp8,           ///< they have neither
-  sequence,         ///< with sequence parallelism
-  no_sequence,      ///< without
-  fused_router,     ///< experts are chosen in one kernel
-  separate_router,  ///< or in one for each operation
-  padded,           ///< GEMMs have fp8, and copies of tokens are copied to be padded
-  dense,            ///< the place is one of an MLP that all tokens go through, or of a block that has one
-  experts,          ///< of a mixture's experts, or of a block that has them
-  no_experts,       ///< of none
-  transposed,       ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
-  untransposed,     ///< they read factors either way
+  grouped,               ///< fewer keys and values than queries
+  head_norms,            ///< queries and keys of each head are normed
+  fp8,                   ///< GEMMs have fp8 with a scale for each tensor
+  fp8_block,             ///< they have fp8 scaled in blocks
+  no_fp8,                ///< they have neither
+  sequence,              ///< with sequence parallelism
+  no_sequence,           ///< without
+  fused_router,          ///< experts are chosen in one kernel
+  separate_router,       ///< or in one for each operation
+  fused_permutation,     ///< copies of tokens are sorted and summed in one kernel each
+  separate_permutation,  ///< or in one for each operation
+  several_here,          ///< the rank has several experts
+  padded,                ///< GEMMs have fp8, and copies of tokens are copied to be padded
+  dense,                 ///< the place is one of an MLP that all tokens go through, or of a block that has one
+  experts,               ///< of a mixture's experts, or of a block that has them
+  no_experts,            ///< of none
+  transposed,    ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
+  untransposed,  ///< they read factors either way
 };
 
 /// The MLP that a place of small kernels belongs to, or is before or behind; elsewhere nothing of this holds.
@@ -96,6 +100,7 @@ struct MlpKind {
   bool gated = false;
   bool dense = false;    ///< of a mixture's block: it has shared experts
   bool experts = false;  ///< a mixture
+  bool several = false;  ///< of several experts on the rank
 };
 
 /// One small kernel.

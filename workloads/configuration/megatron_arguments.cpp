@@ -319,6 +319,7 @@ class MegatronApplication {
 
   void read_experts() {
     d_.fused_router = o_.flag("moe-router-fusion");
+    d_.fused_permutation = o_.flag("moe-permute-fusion");
     // megatron/core/transformer/moe/moe_utils.py, skip_routed_expert_padding: the router pads, or the dispatcher does.
     for (const char* option : {"moe-router-padding-for-fp8", "moe-router-padding-for-quantization"})
       if (o_.flag(option)) d_.padded_copies = false;

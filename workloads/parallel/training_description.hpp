@@ -119,6 +119,7 @@ struct TrainingDescription {
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it, hybrid stage 3 as PyTorch FSDP2
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
+  bool fused_permutation = true;          ///< copies are sorted and summed in one each (its --moe-permute-fusion)
   bool padded_copies = true;         ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
   double capacity_factor = 0;        ///< largest share of tokens an expert takes, of the mean; 0: all that come
   bool pad_to_capacity = false;      ///< an expert takes as much in any case: what is missing is padding

@@ -6,7 +6,9 @@
 namespace weft {
 namespace {
 
-MlpKind of_experts(const FeedForward& experts) { return {.gated = experts.gated, .dense = false, .experts = true}; }
+MlpKind of_experts(const FeedForward& experts) {
+  return {.gated = experts.gated, .dense = false, .experts = true, .several = experts.up.count > 1};
+}
 
 }  // namespace
 
@@ -61,9 +63,11 @@ KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
   return units;
 }
 
-// The units of the copies of tokens that arrive at the experts here, when they are spread evenly.
+// The units of the copies of tokens that leave, and of those that arrive at the experts here, when they are spread
+// evenly: as many as leave, and where several ranks share an expert those of all of them.
 KernelUnits MixturePasses::units_of_copies(const MlpShape& mlp, const FeedForward& inner) const {
   KernelUnits units = units_of_choices(mlp);
+  unit(units, KernelUnit::sent) = unit(units, KernelUnit::chosen) * h_;
   unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
   unit(units, KernelUnit::inner) = inner.down.rows * inner.down.inner * inner.down.count;
   return units;

@@ -106,6 +106,12 @@ bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
       return description.fused_router;
     case KernelWhen::separate_router:
       return !description.fused_router;
+    case KernelWhen::fused_permutation:
+      return description.fused_permutation;
+    case KernelWhen::separate_permutation:
+      return !description.fused_permutation;
+    case KernelWhen::several_here:
+      return mlp.several;
     case KernelWhen::padded:
       return is_fp8(description.precision) && description.padded_copies;
   }

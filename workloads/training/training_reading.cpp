@@ -203,6 +203,7 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
   fields.flag("clip_gradients", d.clip_gradients);
   fields.flag("fused_router", d.fused_router);
+  fields.flag("fused_permutation", d.fused_permutation);
   fields.flag("padded_copies", d.padded_copies);
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("pad_to_capacity", d.pad_to_capacity);

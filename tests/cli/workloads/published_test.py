@@ -65,6 +65,16 @@ class Published(ProgramTest):
         self.assertEqual(batch_of({"gpus": 256, "tensor": 8, "micro_batch": 16}), 512)
         self.assertEqual(len(table_of("narayanan_2021")[1]), 10)
         self.assertEqual(len(table_of("korthikanti_2022")[1]), 8)
+        # 50 % of 100 TFLOP/s, or 50 TFLOP/s. h = 1000, 2 layers, k/a = 1/4, s = 2000; of 4 experts with 300 and a shared one of 800 a
+        # token has 2 x 300 + 800; 1000 words are padded to 1024 for 2 tensor ranks.
+        model = {"hidden_size": 1000, "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 1000,
+                 "intermediate_size": 9999, "num_experts_per_tok": 2, "moe_intermediate_size": 300,
+                 "shared_expert_intermediate_size": 800}  # fmt: skip
+        flops = 12 * 2 * 1e6 * (1 + 0.25 + 2 + 1.5 * 1.4 + 1024 / 4000)
+        row = {"gpus": 8, "tensor": 2, "micro_batch": 1, "batch": 16, "sequence": 2000, "model": "mine"}
+        facts = {"peak": 1e14, "configurations": {"mine": model}}
+        self.assertAlmostEqual(seconds_of({**row, "mfu": 50}, facts), 16 * 2000 / 8 * flops / 5e13)
+        self.assertAlmostEqual(seconds_of({**row, "teraflops": 50}, facts), 16 * 2000 / 8 * flops / 5e13)
         # A source that gives seconds: as they are. 6144 sequences over 192 copies of 8 x 8 GPUs are 32 micro-batches.
         self.assertEqual(seconds_of({"seconds": 14.72}), 14.72)
         self.assertEqual([one.micro_batches for one in rows_of("jiang_2024") if one.gpus == 12288], [32])

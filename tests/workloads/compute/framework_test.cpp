@@ -410,6 +410,42 @@ TEST(KernelCatalogue, ChoosingExpertsByHand) {
             dense_back + 12 * copies + 6 * inner + 22 * Llama::n + (13 + 4 + 12 + 12 + 4) * choices + 12 * chosen);
 }
 
+// The same one operation at a time. Per chosen one, forward: a pass of the sort 32, and orders as before 16. Copies:
+// written from rows that are read 4, by local experts 4 and back 4, times probabilities 4, their sum 2; a sum of zeros
+// 2 N and written 2 N. Backward: gathered 4, times probabilities 4, times results 6 and summed 2, by local experts 4
+// and back 4, their sum 2 and 2 N; per chosen one the probabilities' gradients 2 and two orders 4. The activations'
+// gradients have no probabilities.
+TEST(KernelCatalogue, PermutationOneOperationAtATimeByHand) {
+  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
+  one.description.fused_permutation = false;
+  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
+                     chosen = 2 * Llama::tokens;
+  const std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
+  const std::int64_t dense_back =
+      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
+  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
+            dense + 18 * copies + 4 * Llama::n + 84 * choices + (120 + 48) * chosen);
+  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
+            dense_back + 26 * copies + (18 + 2) * Llama::n + (32 + 4) * choices + (44 + 10) * chosen);
+}
+
+// With an expert on each of 8 ranks nothing is sorted by local expert: 8 B of each copy and two orders of 8 B less,
+// forward and backward (backward the orders are only read). Two ranks that share each expert sort the copies of both, 8
+// B of each copy more.
+TEST(KernelCatalogue, CopiesAreSortedByLocalExpertIfThereAreSeveral) {
+  const std::int64_t copies = 2 * Llama::n, chosen = 2 * Llama::tokens;
+  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
+  const std::int64_t forward = small_kernels(one.passes().forward).bytes;
+  const std::int64_t backward = small_kernels(one.passes().backward).bytes;
+  one.description.parallel.expert = 8;
+  EXPECT_EQ(small_kernels(one.passes().forward).bytes, forward - 8 * copies - 16 * chosen);
+  EXPECT_EQ(small_kernels(one.passes().backward).bytes, backward - 8 * copies - 8 * chosen);
+  one.description.parallel.expert = 1;
+  one.description.parallel.expert_tensor = 2;
+  EXPECT_EQ(small_kernels(one.passes().forward).bytes, forward + 8 * copies);
+  EXPECT_EQ(small_kernels(one.passes().backward).bytes, backward + 8 * copies);
+}
+
 // Megatron-Core calls a library for each of 8 experts, in four streams, and Hugging Face's Mixtral one after the other;
 // others group them in one kernel.
 TEST(KernelCatalogue, ExpertsHaveTheStreamsOfTheFramework) {

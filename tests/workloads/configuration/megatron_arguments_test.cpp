@@ -263,6 +263,8 @@ TEST(MegatronArguments, RecipesOfFp8) {
   EXPECT_TRUE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep").padded_copies);
   EXPECT_TRUE(small("--moe-router-fusion").fused_router);
   EXPECT_FALSE(small("").fused_router);
+  EXPECT_TRUE(small("--moe-permute-fusion").fused_permutation);
+  EXPECT_FALSE(small("").fused_permutation);
 }
 
 TEST(MegatronArguments, ShardingAndGradients) {
