@@ -44,7 +44,7 @@ def parse():
 
 def what_if_command():
     options = parse()
-    from studies.what_if import WhatIf
+    from what_if.runs import WhatIf
 
     jobs = options.jobs or max(1, (os.cpu_count() or 1) // (options.processes or 1))
     found = WhatIf(options.experiment, options.set, options.factor, options.processes, options.output, options.quiet)

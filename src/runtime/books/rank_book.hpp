@@ -82,6 +82,7 @@ class RankBook {
   void add_to(RankRecord& record, std::int64_t span) const;
   bool works(Worker worker) const { return working_[static_cast<std::size_t>(worker)] > 0; }
   bool exposed() const { return communicating_ > 0 && !works(Worker::device); }
+
   bool explains_;
   Time last_change_;
   std::array<std::uint32_t, 3> working_{};  // compute operations by Worker
