@@ -264,7 +264,7 @@ class Verdict:
         several = len(self.facts.jobs.names) > 1
         group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
         lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
-                f"{' of job ' + group['job'] if several else ''} lost most") if group and self.waits_there(group, link) else ""
+                f"{' of job ' + group['job'] if several else ''} was delayed most") if group and self.waits_there(group, link) else ""
         found = "A slow link was found" if self.row_of(link) == self.slow_link() else "Congestion was found"
         return (f"{found}: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
                 f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"

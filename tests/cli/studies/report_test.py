@@ -383,7 +383,7 @@ class Verdicts(PageTest):
         self.assertNotEqual(str(links["to_name"][busiest]), "host0")
         self.show(file)
         self.assertEqual(self.verdict(), {"verdict": "pacing", "congested": "1", "link": "pod0/edge0 → host0"})
-        self.assertNotIn("of job ring lost most", self.text(".verdict"))
+        self.assertNotIn("of job ring was delayed most", self.text(".verdict"))
 
     def test_queues_beside_the_handling_of_slices(self):
         """Collectives of 32 GPUs by NCCL's channels. Behind one spine for 16 GPUs an ideal network saves most of the time, so
