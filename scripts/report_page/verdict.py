@@ -30,6 +30,8 @@ ADVICE = {
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
 
+# Beside the advice on pacing, where the busiest link is not that of a destination: flows share it by their placement and paths.
+OTHER_PATHS = "another placement of ranks, better load balancing (`network.load_balancing`), or "
 # Packets that were sent and did not arrive.
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Failures that a sentence lists.
@@ -395,7 +397,9 @@ class Verdict:
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             links = self.facts.links
             errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()
-            return f"{self.where_advice(kind)}{ON_WIRES if errors else ADVICE[kind]}."
+            row = self.pacing_link() if kind == "pacing" else None
+            paths = OTHER_PATHS if row is not None and not links.reaches_host()[row] else ""
+            return f"{self.where_advice(kind)}{ON_WIRES if errors else paths + ADVICE[kind]}."
         busiest = self.facts.links.values["utilization"].max(initial=0)
         if self.kind == "transfer" and 0 < busiest < IDLE_LINKS:
             return (f"Links were busy for at most {percent(busiest)} of the run, so that latencies count: an algorithm with "
