@@ -61,7 +61,7 @@ class Collectives:
         }
 
     def most_delayed(self, excess):
-        """The group whose messages lost most against an idle network, and its share."""
+        """The group whose messages were delayed most against an idle network, and its share."""
         if not self.there or len(excess) == 0 or excess.sum() <= 0:
             return None
         of_row = np.where(self.id < len(excess), excess[np.minimum(self.id, len(excess) - 1)], 0)

@@ -30,6 +30,8 @@ ADVICE = {
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
 
+# Beside the advice on pacing, where the busiest link is not that of a destination: flows share it by their placement and paths.
+OTHER_PATHS = "another placement of ranks, better load balancing (`network.load_balancing`), or "
 # Packets that were sent and did not arrive.
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Failures that a sentence lists.
@@ -270,7 +272,7 @@ class Verdict:
         several = len(self.facts.jobs.names) > 1
         group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
         lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
-                f"{' of job ' + group['job'] if several else ''} lost most") if group and self.waits_there(group, link) else ""
+                f"{' of job ' + group['job'] if several else ''} was delayed most") if group and self.waits_there(group, link) else ""
         found = "A slow link was found" if self.row_of(link) == self.slow_link() else "Congestion was found"
         return (f"{found}: {link['name']} ({link['class']}){self.cause(link)}it was busy for "
                 f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
@@ -401,7 +403,9 @@ class Verdict:
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             links = self.facts.links
             errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()
-            return f"{self.where_advice(kind)}{ON_WIRES if errors else ADVICE[kind]}."
+            row = self.pacing_link() if kind == "pacing" else None
+            paths = OTHER_PATHS if row is not None and not links.reaches_host()[row] else ""
+            return f"{self.where_advice(kind)}{ON_WIRES if errors else paths + ADVICE[kind]}."
         busiest = self.facts.links.values["utilization"].max(initial=0)
         if self.kind == "transfer" and 0 < busiest < IDLE_LINKS:
             return (f"Links were busy for at most {percent(busiest)} of the run, so that latencies count: an algorithm with "

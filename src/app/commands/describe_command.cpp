@@ -60,8 +60,8 @@ void print_machine(const Experiment& experiment) {
   if (!network.without_effect.empty())
     line("without effect in it", fmt::format("{}", fmt::join(network.without_effect, ", ")));
   line("packets", fmt::format("{} payload, {} overhead; {}", to_text(network.mtu), to_text(network.data_overhead()),
-                              network.acks ? fmt::format("an ACK of {} each, window {}", to_text(network.ack),
-                                                         to_text(network.window))
+                              network.acks ? fmt::format("an ACK of {} each, window {}",
+                                                         to_text(network.control_wire()), to_text(network.window))
                                            : "no ACKs, unlimited window"));
 }
 

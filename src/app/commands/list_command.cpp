@@ -24,7 +24,7 @@ template <class Interface>
 void print(const std::string& title) {
   std::cout << title << '\n';
   for (const auto& [name, entry] : Registry<Interface>::instance().entries())
-    std::cout << fmt::format("  {:<18} {}\n", name, entry.summary);
+    std::cout << fmt::format("  {:<26} {}\n", name, entry.summary);
 }
 
 // Selections: those in code, and tables of files.
@@ -32,7 +32,7 @@ void print_selections() {
   print<CollectiveSelector>("selections (workload.algorithm)");
   for (const std::string& name : algorithm_names())
     if (SelectorRegistry::instance().find(name) == nullptr && CollectiveRegistry::instance().find(name) == nullptr)
-      std::cout << fmt::format("  {:<18} the table collectives/selections/{}.yaml\n", name, name);
+      std::cout << fmt::format("  {:<26} the table collectives/selections/{}.yaml\n", name, name);
 }
 
 // Traffic beside the workload that RDMA carries: jobs of `workload.jobs` with `background: true`.
@@ -45,7 +45,7 @@ void print_background_jobs() {
       {"periodic",
        "traffic at intervals, with pattern: incast bursts of many to one: start: {process: periodic, interval}"},
       {"poisson", "traffic at random: start: {process: poisson, load or interval}"}};
-  for (const auto& [name, summary] : jobs) std::cout << fmt::format("  {:<18} {}\n", name, summary);
+  for (const auto& [name, summary] : jobs) std::cout << fmt::format("  {:<26} {}\n", name, summary);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// One link of it.
+/// One link of a path.
 struct IdealLink {
   Bandwidth rate;
   Time full;   ///< serialisation of a full packet

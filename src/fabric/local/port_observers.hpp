@@ -23,7 +23,7 @@ struct OtherTraffic {
   Bytes bytes;
 };
 
-/// Of the ports of one process.
+/// The observers of all ports of one process.
 class PortObservers {
  public:
   void add_tap(PortId port, std::shared_ptr<PortTap> tap, std::size_t ports) {

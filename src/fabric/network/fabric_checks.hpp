@@ -15,7 +15,7 @@ struct PortModel;
 class LocalNetwork;
 class ProcessGroup;
 
-/// Ports that wait for each other.
+/// Finds ports that wait for each other in a cycle.
 class Deadlocks {
  public:
   Deadlocks(LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}
@@ -34,7 +34,7 @@ class Deadlocks {
   const std::unique_ptr<PortModel>& model_;
 };
 
-/// Every packet sent was received, per link, also over the cut, and nothing is queued.
+/// Checks that every packet sent was received, per link, also over the cut, and that nothing is queued.
 class Conservation {
  public:
   Conservation(const LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Rows of all processes.
+// Gathers the rows of all processes.
 #pragma once
 
 #include <cstddef>

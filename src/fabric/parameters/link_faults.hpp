@@ -32,7 +32,7 @@ struct Slowdown {
 /// The rates of a link whose own rate is `full`: at any time the lowest of the slowdowns that last.
 std::vector<RateChange> rate_changes(const std::vector<Slowdown>& slowdowns, Bandwidth full);
 
-/// Both directions of one link.
+/// The faults of one link, which both of its directions have.
 struct LinkFault {
   double loss = 0;            ///< probability for each packet
   double bit_error_rate = 0;  ///< a packet with a wrong bit is lost: its frame check sequence does not fit

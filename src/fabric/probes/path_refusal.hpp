@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A path that parameters of the user do not suit.
+// A path that the user's parameters do not fit: the error says which one.
 #pragma once
 
 #include <cstdint>

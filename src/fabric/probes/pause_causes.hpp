@@ -23,8 +23,8 @@ struct PauseCause {
   Time last;                ///< the end of the last of them
 };
 
-/// Counts them by ingress queue. Of pause frames something happens here when a sender is stopped and when it may go on,
-/// not per packet; of credits, whose receivers do not see their senders stop, for each frame that waits.
+/// Counts causes by ingress queue. With pause frames this takes work when a sender is stopped and when it may go on,
+/// not per packet; with credits, whose receivers do not see their senders stop, for each frame that waits.
 class PauseCauses {
  public:
   explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none), since_(queues) {}

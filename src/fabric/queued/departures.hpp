@@ -16,7 +16,7 @@ struct ClassQueue;
 struct PortState;
 struct QueuedModel;
 
-/// From the first bit on the link to the queue of the other end, in this process or another one.
+/// Brings a packet from its first bit on the link to the queue of the other end, in this process or another one.
 class Departures {
  public:
   Departures(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

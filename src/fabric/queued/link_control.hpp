@@ -15,7 +15,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Of all ports of a process. Frames in bytes without preamble and gap.
+/// One object has the flow control of all ports of a process. It counts frames in bytes, without preamble and gap.
 class LinkControl {
  public:
   LinkControl(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

@@ -16,7 +16,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Of the links that begin at nodes of a process.
+/// One object has the outages of all links that begin at nodes of its process.
 class LinkOutages {
  public:
   LinkOutages(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

@@ -14,7 +14,8 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Answers to data packets, messages for the software, and pulls of receivers that ask for packets.
+/// Answers data packets, hands messages to the software of the host, and sends the pulls of receivers that ask for
+/// packets.
 class NicReceiver {
  public:
   NicReceiver(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

@@ -16,7 +16,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Asks routing and load balancing.
+/// Asks the routing algorithm, and the discipline of load balancing, for the port of each packet.
 class PacketRouter {
  public:
   PacketRouter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

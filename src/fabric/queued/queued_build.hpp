@@ -13,7 +13,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Before the run.
+/// Makes the state before the run begins.
 class QueuedBuild {
  public:
   QueuedBuild(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

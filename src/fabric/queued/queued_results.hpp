@@ -16,7 +16,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Of the nodes of one process. `end`: the time until which unfinished waits count.
+/// Reads the results of the nodes of one process. `end`: the time until which unfinished waits count.
 class QueuedResults {
  public:
   QueuedResults(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}

@@ -13,8 +13,8 @@
 
 namespace weft {
 
-/// Of one rank. An operation waits for what its program says, for the one before it on its stream, and, if it is a
-/// collective, for the one before it on its communicator (schedule/program/program.hpp).
+/// The log of one rank. An operation waits for what its program says, for the one before it on its stream, and, if it
+/// is a collective, for the one before it on its communicator (schedule/program/program.hpp).
 class DependencyLog {
  public:
   /// `operation` of `rank` starts. `stream`: what it runs on, by number; none if nothing runs there in turn.

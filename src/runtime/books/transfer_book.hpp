@@ -16,7 +16,7 @@ struct TimeSpan {
   std::int64_t end = 0;
 };
 
-/// The same of a rank.
+/// A span of time of one rank.
 struct RankSpan {
   std::uint32_t rank = 0;
   std::int64_t begin = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Waits of ranks for other ranks.
+// What a rank waits for, to be told when no rank moves any more.
 #pragma once
 
 #include <compare>

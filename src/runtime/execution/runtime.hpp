@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// All ranks of one process: programs on the network's hosts.
+// All ranks of one process: each runs its program on a host of the network.
 #pragma once
 
 #include <cstdint>
