@@ -351,7 +351,7 @@ def paths(d, hosts):
 
 def what_if(d, hosts):
     return [{**({"links": d.pick(["all", "host", "switch"])} if d.chance(0.7) else {}),
-             d.pick(["rate", "delay"]): d.pick([0.5, 2, 3.7])} for _ in range(d.count(1, 2))]
+             d.pick(["rate", "delay"]): d.pick([0.5, 2, 3.7])} for _ in range(1 + d.chance(0.3))]
 
 
 EXTENSIONS = {
