@@ -32,7 +32,7 @@ class Changes:
             self.jobs = list(zip(jobs["name"].asstr()[:].tolist(), jobs["time"][:].tolist(),
                                  (jobs["background"][:] != 0).tolist()))
         self.packets = (self.at("network.fidelity") or "packet") == "packet"
-        for change in (self.contention, self.rates, self.latency, self.balancing, self.window, self.work, self.faults,
+        for change in (self.contention, self.rates, self.latency, self.balancing, self.placement, self.window, self.work, self.faults,
                        self.others):
             change()
 
@@ -77,6 +77,12 @@ class Changes:
         known = self.at("network.load_balancing") or "ecmp"
         if self.packets and known == "ecmp" and self.at("topology.kind") not in ONE_WAY:
             self.add("packets sprayed over all paths", network__load_balancing="spray")
+            self.add("adaptive load balancing", network__load_balancing="adaptive")
+
+    def placement(self):
+        known = self.at("workload.placement")
+        if known not in (None, "packed") and self.at("workload.kind") != "jobs":
+            self.add("ranks packed on neighbouring hosts", workload__placement="packed")
 
     def window(self):
         window = parse_quantity(str(self.at("network.window") or USUAL_WINDOW))

@@ -50,6 +50,17 @@ class WhatIf(ProgramTest):
         saves = self.saves(self.what_if(ONE_LINK, "--factor", "3"))
         self.assertAlmostEqual(saves["leaf-spine links 3 times as fast"], 2 / 3, delta=0.01)
 
+    def test_another_placement_and_load_balancing(self):
+        """Ranks of a ring on every second host of two leaves, in an order that crosses the spine with each message: packed on
+        neighbouring hosts two of eight messages cross."""
+        workload = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 8, "size": "8 MiB"}
+        experiment = {"topology": {**ONE_LINK["topology"], "hosts_per_leaf": 8, "spines": 2}, "network": ONE_LINK["network"],
+                      "workload": {**workload, "placement": {"hosts": [0, 8, 2, 10, 4, 12, 6, 14]}}}  # fmt: skip
+        saves = self.saves(self.what_if(experiment))
+        self.assertGreater(saves["ranks packed on neighbouring hosts"], 0.3)
+        self.assertGreater(saves["adaptive load balancing"], 0)
+        self.assertNotIn("ranks packed on neighbouring hosts", self.saves(self.what_if({**experiment, "workload": workload})))
+
     def test_a_window_that_a_long_way_empties(self):
         """64 KiB in each round trip of 4 x 5 us: the time is that of round trips, and half with twice as much in each."""
         experiment = {"topology": {"kind": "star", "hosts": 2, "link_rate": "400 Gb/s", "link_delay": "5 us"},
