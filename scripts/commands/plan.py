@@ -3,7 +3,6 @@
 """Estimates the time and memory of a run, from the counts of `weft describe` and from the first seconds of the run
 itself on this machine. After the run, --check RUN.h5 shows how good the estimate was."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -11,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support.console import Parser, guarded, natural  # noqa: E402
+from support.console import Parser, guarded, natural, number_within  # noqa: E402
 from support.output_files import output_path  # noqa: E402
 
 USUAL = [1 << i for i in range(11)]
@@ -21,23 +20,14 @@ def numbers(text):
     return sorted({natural(part) for part in text.split(",")})
 
 
-def positive(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"found '{text}'; expected a number above 0, of 3600 at most")
-    return value
-
-
 def parse():
     parser = Parser(prog="weft plan", description=__doc__)
     parser.add_argument("experiment", metavar="EXPERIMENT.yaml", help="or a trace that weft import reads")
     parser.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="as for run")
     parser.add_argument("--processes", type=numbers, default=USUAL, metavar="1,2,4,...",
                         help="numbers of MPI processes (1 to 1024)")
-    parser.add_argument("--seconds", type=positive, default=8.0, help="of the calibration (8)")
+    parser.add_argument("--seconds", type=number_within(0, 3600, "a number above 0, of 3600 at most"), default=8.0,
+                        help="of the calibration (8)")
     parser.add_argument("--cores", type=natural, default=os.cpu_count() or 1,
                         help="of a node; more processes take several nodes (those of this machine)")
     parser.add_argument("--check", metavar="RUN.h5", help="compare with a run that has ended")

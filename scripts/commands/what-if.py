@@ -14,24 +14,15 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support.console import Parser, guarded, natural  # noqa: E402
-
-
-def factor(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not 1 < value <= 1e6:
-        raise argparse.ArgumentTypeError(f"found '{text}'; expected a number above 1, such as 2")
-    return value
+from support.console import Parser, guarded, natural, number_within  # noqa: E402
 
 
 def parse():
     parser = Parser(prog="weft what-if", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", metavar="EXPERIMENT.yaml")
     parser.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="as for `weft run`")
-    parser.add_argument("--factor", type=factor, default=2, help="how many times as fast or large (2)")
+    parser.add_argument("--factor", type=number_within(1, 1e6, "a number above 1, such as 2"), default=2,
+                        help="how many times as fast or large (2)")
     parser.add_argument("-n", "--processes", type=natural, metavar="P", help="MPI processes of each run (1)")
     parser.add_argument("-j", "--jobs", type=natural, metavar="N",
                         help="runs at a time (the number of cores, divided by P)")

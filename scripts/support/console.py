@@ -29,6 +29,20 @@ def whole(text):
     return int(text)
 
 
+def number_within(least, most, what):
+    """A type of options: a number above `least`, of `most` at most."""
+    def read(text):
+        try:
+            value = float(text)
+        except ValueError:
+            value = least
+        if not least < value <= most:
+            raise argparse.ArgumentTypeError(f"found '{text}'; expected {what}")
+        return value
+
+    return read
+
+
 def interrupt(*_):
     raise Interrupted
 

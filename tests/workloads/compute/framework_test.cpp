@@ -382,6 +382,17 @@ TEST(KernelCatalogue, LossOfPyTorchByHand) {
   EXPECT_EQ(small_kernels(head.backward).bytes, 30 * logits + 92 * Llama::n);
 }
 
+/// Of a block of Mixtral: elements of the copies of tokens and of the experts' inner width, choices, chosen experts,
+/// and bytes of what a dense block does as well.
+struct OfMixtral {
+  std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
+               chosen = 2 * Llama::tokens;
+  std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
+  std::int64_t dense_back =
+      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
+};
+const OfMixtral mixtral;
+
 // Mixtral: 8 experts, of which each of T tokens has K = 2. `choices` are 8 T, `chosen` 2 T, `copies` 2 T h, N = T h.
 // Router, forward, per choice: the best 4, probabilities zeros 4 and copy 8, their map 4 + 8 + 8 + 5, tokens of each
 // expert 1; for the loss a softmax 8, the best 4, a map 25, tokens 1 and probabilities 4 of each expert: 84. Per chosen
@@ -393,11 +404,7 @@ TEST(KernelCatalogue, LossOfPyTorchByHand) {
 // in place 4 per choice; gradients of probabilities 6 of the inner width. The rest is that of a dense block.
 TEST(KernelCatalogue, ChoosingExpertsByHand) {
   BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
-                     chosen = 2 * Llama::tokens;
-  const std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
-  const std::int64_t dense_back =
-      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
+  const auto& [copies, inner, choices, chosen, dense, dense_back] = mixtral;
   EXPECT_EQ(small_kernels(one.passes().forward).bytes,
             dense + 12 * copies + 4 * Llama::n + (84 + 18) * choices + (120 + 24) * chosen);
   EXPECT_EQ(small_kernels(one.passes().backward).bytes,
@@ -418,11 +425,7 @@ TEST(KernelCatalogue, ChoosingExpertsByHand) {
 TEST(KernelCatalogue, PermutationOneOperationAtATimeByHand) {
   BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
   one.description.fused_permutation = false;
-  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
-                     chosen = 2 * Llama::tokens;
-  const std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
-  const std::int64_t dense_back =
-      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
+  const auto& [copies, inner, choices, chosen, dense, dense_back] = mixtral;
   EXPECT_EQ(small_kernels(one.passes().forward).bytes,
             dense + 18 * copies + 4 * Llama::n + 84 * choices + (120 + 48) * chosen);
   EXPECT_EQ(small_kernels(one.passes().backward).bytes,
