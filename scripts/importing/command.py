@@ -125,10 +125,10 @@ def warn(refused):
         print(f"weft: warning: and {len(refused) - MOST_WARNINGS} more, which `weft import` lists", file=sys.stderr)
 
 
-def import_for_run(words):
+def import_for_run(words, warns=True):
     """The same, without a message for a file that is no trace."""
     try:
-        return import_words([word for word in words if word != "--for-run"], for_run=True)
+        return import_words([word for word in words if word != "--for-run"], for_run=True, warns=warns)
     except Unrecognised:
         return EXIT_UNRECOGNISED
 
@@ -140,8 +140,8 @@ def import_command(words):
     return import_words(words, for_run=False)
 
 
-def import_words(words, for_run):
-    """`for_run`: weft is about to read the experiment, and so need not do it here."""
+def import_words(words, for_run, warns=False):
+    """`for_run`: weft is about to read the experiment, and so need not do it here. `warns`: of what it leaves out."""
     if not words or words[0] in ("-h", "--help"):
         parser = Parser(prog="weft import", usage="weft import FORMAT INPUT... [-o EXPERIMENT.yaml] [--json]",
                         description="Experiments from the files of other programs (docs/tutorial/importing.md).")
@@ -153,7 +153,7 @@ def import_words(words, for_run):
     imported = module.read(options)
     complete(imported, options)
     place = Place(options.output or os.path.join(".", default_output(imported)), for_run)
-    if for_run:
+    if warns:
         warn(imported.refused)
     counted = write(imported, place, [options.topology])
     if counted and (options.json or not options.quiet):

@@ -7,7 +7,7 @@ import pathlib
 import re
 import tempfile
 
-from .command import import_command
+from .command import import_for_run
 from support.errors import StudyError
 
 FEW = 1 << 20  # bytes of a file that are searched for keys of an experiment
@@ -43,7 +43,7 @@ def experiment_of(path, tell):
         made = os.path.join(folder, "experiment.yaml")
         tell(f"importing {path}")
         # Without a format that takes it, it is an experiment that is wrong, and weft says so.
-        recognised = import_command(["auto", path, "-o", made, "--quiet", "--for-run"]) == 0
+        recognised = import_for_run(["auto", path, "-o", made, "--quiet"], warns=False) == 0
         try:
             yield made if recognised else path
         except StudyError as error:
