@@ -7,55 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/workloads/workload_under_test.hpp"
-#include "workloads/pass/block_passes.hpp"
-#include "workloads/pass/pass_work.hpp"
+#include "tests/workloads/compute/block_under_test.hpp"
 #include "workloads/step/stage_plan.hpp"
-#include "workloads/training/training_reading.hpp"
 
 namespace weft::test::framework_test {
 namespace {
-
-KernelCatalogue catalogue(const std::string& name) {
-  return read_kernel_catalogue(Spec::load(workloads_folder() + "/frameworks/" + name + ".yaml"));
-}
-
-/// GPT-2 with b = 4, s = 1024 on t tensor ranks.
-struct BlockOfGpt {
-  explicit BlockOfGpt(const std::string& framework, std::int64_t t = 1, const std::string& model = "gpt2")
-      : kernels(catalogue(framework)) {
-    description.model = read_model(JsonConfig::load(workloads_folder() + "/models/" + model + ".json"));
-    description.micro_batch = b;
-    description.sequence_length = s;
-    description.parallel.data = 1;
-    description.parallel.tensor = t;
-    description.parallel.expert_tensor = 1;
-    description.precision = "bf16";
-  }
-  PartPasses passes() const { return block_passes(setup(), description.model.layer_shape(0)); }
-  PassSetup setup() const { return {&description, &times, kernels.attention, &kernels}; }
-
-  static constexpr std::int64_t b = 4, s = 1024;
-  TrainingDescription description;
-  KernelCatalogue kernels;
-  OperatorTimes times{read_device(Spec::load(workloads_folder() + "/devices/a100-sxm.yaml"))};
-};
-
-/// Bytes and FLOPs of all kernels but GEMMs and fused attention.
-struct SmallSum {
-  std::int64_t bytes = 0;
-  double flops = 0;
-};
-SmallSum small_kernels(const std::vector<Segment>& pass) {
-  SmallSum sum;
-  for (const Segment& segment : pass)
-    for (const KernelUse& use : segment.kernels)
-      if (use.kernel.kind == Kernel::Kind::memory && use.kernel.flops == 0) {
-        sum.bytes += use.kernel.bytes;
-        sum.flops += use.flops;
-      }
-  return sum;
-}
 
 // Kernels of one block of Megatron-LM, N = s b h elements, S = a s^2 b / t scores, bytes at 16 bits. Forward: two norms
 // 4 N each, QKV bias 12 N/t, softmax 3 S, dropout 5 S, context copy 4 N/t, bias and GELU 16 N/t, two of bias, dropout
@@ -136,12 +92,6 @@ TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
   EXPECT_DOUBLE_EQ(weights, static_cast<double>(h * (h + 2 * kd) + h * h + 3 * h * f));
 }
 
-/// Llama-3.1-8B: N = T h elements, queries and keys T (h + k d), T f of the MLP.
-struct Llama {
-  static constexpr std::int64_t tokens = BlockOfGpt::b * BlockOfGpt::s, h = 4096, kd = 1024, f = 14336, n = tokens * h,
-                                queries_keys = tokens * (h + kd);
-};
-
 // PyTorch eager, forward: two RMSNorms of to fp32 6, squares 8, mean 4, times factor 8, to bf16 6, times weight 4: 36 N
 // each; rotation 6 + 8 + 6 and copies of keys and values 4 of T (h + k d); residuals 6 N each; SiLU 4 and gate 6 of T
 // f. Backward: norms 4 + 6 + 2 + 6 + 8 + 12 + 4 + 4 + 8 + 8 + 12 + 12 + 6 = 92 N each, skips 6 N each, sums of the
@@ -187,88 +137,6 @@ TEST(KernelCatalogue, BlockOfLlmFoundryByHand) {
       held_parameters(one.description.model.layer_shape(0).tensors, one.description.parallel).sum();
   EXPECT_EQ(small_kernels(passes.forward).bytes, 40 * n);
   EXPECT_EQ(small_kernels(passes.backward).bytes, 56 * n + 6 * held);
-}
-
-/// Bytes of small kernels that fp8 adds to a block in bf16.
-struct MoreInFp8 {
-  std::int64_t forward, backward;
-};
-MoreInFp8 more_in_fp8(const std::string& device, std::int64_t t, const std::string& model) {
-  BlockOfGpt plain("megatron_core", t, model), cast("megatron_core", t, model);
-  for (BlockOfGpt* one : {&plain, &cast}) {
-    one->times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/" + device + ".yaml")));
-    one->description.parallel.sequence = t > 1;
-    one->description.padded_copies = false;
-  }
-  cast.description.precision = "fp8";
-  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
-    return small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes;
-  };
-  return {more(&PartPasses::forward), more(&PartPasses::backward)};
-}
-
-// fp8 of Megatron-Core: both norms write a byte less; context and activation are cast and transposed, 4 B. Backward the
-// gradients of QKV 4 B, of both projections' results 4 B, of both halves of the up projection 8 B, with their
-// transpositions; the inputs behind both norms are transposed, 2 B.
-TEST(KernelCatalogue, CastsOfFp8ByHand) {
-  const MoreInFp8 llama = more_in_fp8("h100-sxm", 1, "llama-3.1-8b");
-  EXPECT_EQ(llama.forward, (4 - 2) * Llama::n + 4 * Llama::tokens * Llama::f);
-  EXPECT_EQ(llama.backward,
-            4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + (2 * 4 + 2 * 2) * Llama::n + 8 * Llama::tokens * Llama::f);
-  // Without gates the up projection gives one half, here of 4 h; QKV have 3 h.
-  const std::int64_t n = BlockOfGpt::b * BlockOfGpt::s * 768;
-  const MoreInFp8 gpt = more_in_fp8("h100-sxm", 1, "gpt2");
-  EXPECT_EQ(gpt.forward, (4 - 2) * n + 4 * 4 * n);
-  EXPECT_EQ(gpt.backward, 4 * 3 * n + (2 * 4 + 2 * 2) * n + 4 * 4 * n);
-}
-
-// Four tensor ranks with sequence parallelism gather in fp8 what the GEMMs behind norms and for both gradients of
-// results read. A rank casts its share, but transposes all of it: 2 B of N four times in the backward pass. Context and
-// activation are its own, and transposed in the backward pass. Where GEMMs read factors either way nothing is
-// transposed.
-TEST(KernelCatalogue, CastsOfFp8OnTensorRanksByHand) {
-  const std::int64_t qkv = Llama::tokens * (Llama::h + 2 * Llama::kd), inner = Llama::tokens * Llama::f;
-  const MoreInFp8 hopper = more_in_fp8("h100-sxm", 4, "llama-3.1-8b");
-  EXPECT_EQ(hopper.forward, (3 - 2) * Llama::n / 4 + 3 * inner / 4);
-  EXPECT_EQ(hopper.backward,
-            4 * qkv / 4 + 2 * 3 * Llama::n / 4 + 4 * 2 * Llama::n + 2 * Llama::n / 4 + (2 + 8) * inner / 4);
-  const MoreInFp8 blackwell = more_in_fp8("b200-sxm", 4, "llama-3.1-8b");
-  EXPECT_EQ(blackwell.forward, hopper.forward);
-  EXPECT_EQ(blackwell.backward, 3 * qkv / 4 + 2 * 3 * Llama::n / 4 + 6 * inner / 4);
-}
-
-// A mixture's norm writes 16 bits. Copies of tokens, two of each, and the experts' activation are cast and transposed,
-// and so are the gradients of what the experts give and of both halves of the up projection. No GEMM of the block
-// itself reads what the norm gives, or the gradient of the sum of results.
-TEST(KernelCatalogue, CastsOfFp8OfExpertsByHand) {
-  const std::int64_t inner = 2 * Llama::tokens * Llama::f;
-  const MoreInFp8 experts = more_in_fp8("h100-sxm", 1, "mixtral-8x7b");
-  EXPECT_EQ(experts.forward, (4 - 1) * Llama::n + 4 * 2 * Llama::n + 4 * inner);
-  EXPECT_EQ(experts.backward,
-            4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + (4 + 2) * Llama::n + 4 * 2 * Llama::n + 8 * inner);
-}
-
-// Scaled in blocks each cast reads 2 B and writes a tensor and its transposition, each with a scale of 4 B for 128
-// (DeepSeek-AI, arXiv:2412.19437, 3.3; NVIDIA, Transformer Engine, Float8BlockScaling). Forward: what comes of two
-// norms, context, activation; backward: the gradients of QKV, of both projections' results, of both halves of the up
-// projection.
-TEST(KernelCatalogue, CastsOfFp8InBlocksByHand) {
-  BlockOfGpt plain("megatron_core", 1, "llama-3.1-8b"), cast("megatron_core", 1, "llama-3.1-8b");
-  cast.description.precision = "fp8_block";
-  cast.times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
-  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
-    return static_cast<double>(small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes);
-  };
-  const double each = 2 + 2 * (1 + 4.0 / 128);
-  const auto n = static_cast<double>(Llama::n), tokens = static_cast<double>(Llama::tokens);
-  EXPECT_DOUBLE_EQ(more(&PartPasses::forward), each * (3 * n + tokens * static_cast<double>(Llama::f)));
-  EXPECT_DOUBLE_EQ(more(&PartPasses::backward),
-                   each * (tokens * static_cast<double>(Llama::h + 2 * Llama::kd + 2 * Llama::f) + 2 * n));
-  // Weights, once a step: a scale for 128 x 128 of each of the two.
-  for (const SmallKernel& one : cast.kernels.optimizer) {
-    if (!one.needs(KernelWhen::fp8_block)) continue;
-    EXPECT_EQ(kernel_of(one, 128 * 128 * 10, "bf16").bytes, 10 * (128 * 128 * (2 + 2) + 2 * 4));
-  }
 }
 
 // Parameters that eight ranks share out: a cast and a copy of the share, 10 B, and a copy of all, 4 B, in each pass;
@@ -357,21 +225,6 @@ TEST(KernelCatalogue, OperatorsComputedAgainOnTensorRanks) {
   EXPECT_DOUBLE_EQ(flops_of(passes.recompute), 2.0 * Llama::tokens * Llama::h * (Llama::kd + Llama::f) / 4);
 }
 
-// torchao, forward: inputs of both norms, context and activation are read for their largest and to be cast, 5 B.
-// Backward: the same of gradients of QKV, of both results, of both halves of the up projection; and all gradients and
-// inputs transposed, 2 B.
-TEST(KernelCatalogue, CastsOfTorchaoByHand) {
-  BlockOfGpt plain("pytorch_compiled", 1, "llama-3.1-8b"), cast("pytorch_compiled", 1, "llama-3.1-8b");
-  cast.description.precision = "fp8";
-  cast.times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
-  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
-    return small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes;
-  };
-  EXPECT_EQ(more(&PartPasses::forward), 5 * (3 * Llama::n + Llama::tokens * Llama::f));
-  EXPECT_EQ(more(&PartPasses::backward), (5 + 2) * Llama::tokens * (Llama::h + 2 * Llama::kd) +
-                                             (2 * 5 + 5 * 2) * Llama::n + (10 + 4 + 2) * Llama::tokens * Llama::f);
-}
-
 // PyTorch's loss, per logit: cast 6, log softmax of rows that are read three times 16; backward zeros 4, its gradient
 // from two tensors that are read twice 20, cast 6. The final norm 36 N and 92 N.
 TEST(KernelCatalogue, LossOfPyTorchByHand) {
@@ -380,120 +233,6 @@ TEST(KernelCatalogue, LossOfPyTorchByHand) {
   const std::int64_t logits = Llama::tokens * 128'256;
   EXPECT_EQ(small_kernels(head.forward).bytes, 22 * logits + 36 * Llama::n);
   EXPECT_EQ(small_kernels(head.backward).bytes, 30 * logits + 92 * Llama::n);
-}
-
-/// Of a block of Mixtral: elements of the copies of tokens and of the experts' inner width, choices, chosen experts,
-/// and bytes of what a dense block does as well.
-struct OfMixtral {
-  std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
-               chosen = 2 * Llama::tokens;
-  std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
-  std::int64_t dense_back =
-      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
-};
-const OfMixtral mixtral;
-
-// Mixtral: 8 experts, of which each of T tokens has K = 2. `choices` are 8 T, `chosen` 2 T, `copies` 2 T h, N = T h.
-// Router, forward, per choice: the best 4, probabilities zeros 4 and copy 8, their map 4 + 8 + 8 + 5, tokens of each
-// expert 1; for the loss a softmax 8, the best 4, a map 25, tokens 1 and probabilities 4 of each expert: 84. Per chosen
-// one: 12 + 24 + 8 + 16 + 12, and for the loss 12 + 24 + 12: 120. Rows of copies: per choice 1 + 5 + 8 + 4, per chosen
-// one 8. Copies: written in order 2, by local experts 4, results back 4, their sum 2; tokens read 2 and written 2 of N;
-// per chosen one two orders 4 each, and two reads of them 4 each.
-// Backward, router, per choice: zeros 4, the loss 4, its softmax 12, the sum 12, and per chosen one 16 + 12 + 16; the
-// casts to and from fp32 6 N each, and the sum with the gradient of the copies 6 N. Copies as forward; their gradients
-// in place 4 per choice; gradients of probabilities 6 of the inner width. The rest is that of a dense block.
-TEST(KernelCatalogue, ChoosingExpertsByHand) {
-  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  const auto& [copies, inner, choices, chosen, dense, dense_back] = mixtral;
-  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
-            dense + 12 * copies + 4 * Llama::n + (84 + 18) * choices + (120 + 24) * chosen);
-  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
-            dense_back + 12 * copies + 6 * inner + (18 + 4) * Llama::n + (32 + 4) * choices + (44 + 12) * chosen);
-  // Fused: logits read 4, probabilities, map and what is kept written 9, once more for the loss; backward 9 + 4.
-  one.description.fused_router = true;
-  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
-            dense + 12 * copies + 4 * Llama::n + (13 + 13 + 1 + 4 + 18) * choices + 24 * chosen);
-  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
-            dense_back + 12 * copies + 6 * inner + 22 * Llama::n + (13 + 4 + 12 + 12 + 4) * choices + 12 * chosen);
-}
-
-// The same one operation at a time. Per chosen one, forward: a pass of the sort 32, and orders as before 16. Copies:
-// written from rows that are read 4, by local experts 4 and back 4, times probabilities 4, their sum 2; a sum of zeros
-// 2 N and written 2 N. Backward: gathered 4, times probabilities 4, times results 6 and summed 2, by local experts 4
-// and back 4, their sum 2 and 2 N; per chosen one the probabilities' gradients 2 and two orders 4. The activations'
-// gradients have no probabilities.
-TEST(KernelCatalogue, PermutationOneOperationAtATimeByHand) {
-  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  one.description.fused_permutation = false;
-  const auto& [copies, inner, choices, chosen, dense, dense_back] = mixtral;
-  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
-            dense + 18 * copies + 4 * Llama::n + 84 * choices + (120 + 48) * chosen);
-  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
-            dense_back + 26 * copies + (18 + 2) * Llama::n + (32 + 4) * choices + (44 + 10) * chosen);
-}
-
-// With an expert on each of 8 ranks nothing is sorted by local expert: 8 B of each copy and two orders of 8 B less,
-// forward and backward (backward the orders are only read). Two ranks that share each expert sort the copies of both, 8
-// B of each copy more.
-TEST(KernelCatalogue, CopiesAreSortedByLocalExpertIfThereAreSeveral) {
-  const std::int64_t copies = 2 * Llama::n, chosen = 2 * Llama::tokens;
-  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  const std::int64_t forward = small_kernels(one.passes().forward).bytes;
-  const std::int64_t backward = small_kernels(one.passes().backward).bytes;
-  one.description.parallel.expert = 8;
-  EXPECT_EQ(small_kernels(one.passes().forward).bytes, forward - 8 * copies - 16 * chosen);
-  EXPECT_EQ(small_kernels(one.passes().backward).bytes, backward - 8 * copies - 8 * chosen);
-  one.description.parallel.expert = 1;
-  one.description.parallel.expert_tensor = 2;
-  EXPECT_EQ(small_kernels(one.passes().forward).bytes, forward + 8 * copies);
-  EXPECT_EQ(small_kernels(one.passes().backward).bytes, backward + 8 * copies);
-}
-
-// Megatron-Core calls a library for each of 8 experts, in four streams, and Hugging Face's Mixtral one after the other;
-// others group them in one kernel.
-TEST(KernelCatalogue, ExpertsHaveTheStreamsOfTheFramework) {
-  for (const auto& [name, streams] :
-       {std::pair{"megatron_core", 4}, std::pair{"deepspeed", 1}, std::pair{"pytorch_compiled", 0}}) {
-    int gemms = 0;
-    for (const PartPasses& passes : {BlockOfGpt(name, 1, "mixtral-8x7b").passes()})
-      for (const auto* pass : {&passes.forward, &passes.backward})
-        for (const Segment& segment : *pass)
-          for (const KernelUse& use : segment.kernels)
-            if (use.kernel.grouped) {
-              ++gemms;
-              EXPECT_EQ(use.kernel.streams, streams) << name;
-            } else {
-              EXPECT_EQ(use.kernel.streams, 0) << name;
-            }
-    EXPECT_EQ(gemms, 6) << name;
-  }
-}
-
-// The router's backward pass in tf32, T x 8 by 8 x h and 8 x T by T x h, with 4 B of each factor and result.
-TEST(KernelCatalogue, RouterGradientsAreWide) {
-  std::vector<std::int64_t> bytes;
-  for (const Segment& segment : BlockOfGpt("megatron_core", 1, "mixtral-8x7b").passes().backward)
-    for (const KernelUse& use : segment.kernels)
-      if (use.kernel.precision == "tf32") bytes.push_back(use.kernel.bytes);
-  const std::int64_t t = Llama::tokens, h = Llama::h;
-  EXPECT_EQ(bytes, (std::vector{4 * (8 * (t + h) + t * h), 4 * (t * (h + 8) + 8 * h)}));
-}
-
-// Padding copies the experts' inputs and results, and backward the gradients of both, 4 B each of a copy, and
-// probabilities and their gradients 8 B of a chosen one.
-TEST(KernelCatalogue, PaddingForFp8CopiesTheCopies) {
-  BlockOfGpt padded("megatron_core", 1, "mixtral-8x7b"), routed("megatron_core", 1, "mixtral-8x7b");
-  routed.description.padded_copies = false;
-  for (const auto pass : {&PartPasses::forward, &PartPasses::backward}) {
-    for (BlockOfGpt* one : {&padded, &routed}) one->description.precision = "bf16";
-    EXPECT_EQ(small_kernels(padded.passes().*pass).bytes, small_kernels(routed.passes().*pass).bytes);
-    for (BlockOfGpt* one : {&padded, &routed}) {
-      one->description.precision = "fp8";
-      one->times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
-    }
-    EXPECT_EQ(small_kernels(padded.passes().*pass).bytes - small_kernels(routed.passes().*pass).bytes,
-              2 * 4 * 2 * Llama::n + 8 * 2 * Llama::tokens);
-  }
 }
 
 // 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2
