@@ -336,6 +336,10 @@ def training(d, files, facts):
     for flag in EXPERT_FLAGS:
         if d.chance(0.06):
             result[flag] = d.flag()
+    if d.chance(0.08):
+        result["prediction_blocks"] = d.count(0, 2)
+        if d.chance(0.5):
+            result.setdefault("parallelism", {})["prediction_stage"] = d.count(0, 1)
     spread(d, result)
     return result
 

@@ -118,8 +118,10 @@ class MegatronApplication {
 
   void read_uneven_stages() {
     if (o_.has("pipeline-model-parallel-layout")) {
-      p_.stage_layers = pipeline_layout(o_);
-      note("stage_layers", "pipeline-model-parallel-layout");
+      const MegatronLayout layout = pipeline_layout(o_);
+      p_.stage_layers = layout.stage_layers;
+      p_.prediction_stage = layout.prediction_stage;
+      for (const char* field : {"stage_layers", "prediction_stage"}) note(field, "pipeline-model-parallel-layout");
       const auto stages = static_cast<std::int64_t>(p_.stage_layers.size());
       if (stages % p_.pipeline != 0)
         throw o_.error("pipeline-model-parallel-layout",

@@ -18,6 +18,10 @@ void read_megatron_arguments(const std::string& path, TrainingDescription& descr
 
 /// Blocks of each stage by --pipeline-model-parallel-layout, such as "Et*3|(tt|)*29m|L": stages parted by bars, `t` a
 /// block, `*` a repetition. Throws InputError.
-std::vector<std::int64_t> pipeline_layout(const MegatronOptions& options);
+struct MegatronLayout {
+  std::vector<std::int64_t> stage_layers;  ///< blocks of each stage
+  std::int64_t prediction_stage = -1;      ///< with layers of multi-token prediction; -1: none is named
+};
+MegatronLayout pipeline_layout(const MegatronOptions& options);
 
 }  // namespace weft

@@ -45,18 +45,21 @@ std::optional<std::string> written_out(const std::string& layout) {
 
 }  // namespace
 
-std::vector<std::int64_t> pipeline_layout(const MegatronOptions& options) {
+MegatronLayout pipeline_layout(const MegatronOptions& options) {
   const std::string name = "pipeline-model-parallel-layout";
   const std::string layout = options.text(name);
   const auto written = written_out(layout);
   if (!written || written->find_first_not_of("EtmL|") != std::string::npos)
     throw options.error(name, fmt::format("expected a layout such as Et*3|(tt|)*29m|L, found '{}'", layout));
-  std::vector<std::int64_t> stages = {0};
+  MegatronLayout result;
+  std::vector<std::int64_t>& stages = result.stage_layers;
+  stages = {0};
   for (const char c : *written) {
     if (c == '|') stages.push_back(0);
     if (c == 't') ++stages.back();
+    if (c == 'm') result.prediction_stage = static_cast<std::int64_t>(stages.size()) - 1;
   }
-  return stages;
+  return result;
 }
 
 }  // namespace weft

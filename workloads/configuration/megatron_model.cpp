@@ -131,13 +131,13 @@ class MegatronModelBuilder {
     model.learned_positions = learned_positions();
     model.dropout = !o_.has("hidden-dropout") || o_.number("hidden-dropout") > 0;  // arguments.py: 0.1
     model.positions = o_.count_or("max-position-embeddings", o_.count_or("seq-length", 0));
-    model.prediction_blocks = o_.has("mtp-num-layers") ? o_.whole("mtp-num-layers", 0, 65536) : 0;
     add_columns(model.embedding, "embedding.word_embeddings", model.vocabulary, hidden_, false);
     if (model.learned_positions)
       add_whole(model.embedding, "embedding.position_embeddings", model.positions, hidden_, false);
     add_blocks(model);
     add_norm(model.head, "decoder.final_layernorm", hidden_, shift_);
     if (!model.tied) add_columns(model.head, "output_layer", hidden_, model.vocabulary, false);
+    if (o_.has("mtp-num-layers")) model.predict(o_.whole("mtp-num-layers", 0, 65536));
     require_plausible(model, o_.where("num-layers"));
     return model;
   }

@@ -22,7 +22,7 @@ class DeepSeek : public ModelFamily {
     const auto sparse = [&](std::int64_t layer) { return layer >= dense && layer % step == 0; };
     for (std::int64_t layer = 0; layer < layers; ++layer) model.blocks.push_back(sparse(layer) ? 1 : 0);
     model.shapes = {block(config, model.hidden, false), block(config, model.hidden, true)};
-    model.prediction_blocks =
+    model.published_prediction_blocks =
         config.has("num_nextn_predict_layers") ? config.whole("num_nextn_predict_layers", 0, 65536) : 0;
     return model;
   }

@@ -83,11 +83,20 @@ struct ModelConfig {
   std::vector<std::uint32_t> blocks;  ///< kind of each block, in forward order [L]
   std::int64_t encoder_blocks = 0;    ///< the first so many are an encoder, whose output all others see
   std::vector<Tensor> embedding, head;
-  std::int64_t prediction_blocks =
-      0;  ///< layers of multi-token prediction that the file mentions; not part of `blocks`
+  /// Layers of multi-token prediction (DeepSeek-V3, arXiv:2412.19437, 2.2) that the file has; and those that are
+  /// trained, each behind the last block: a projection of hidden vectors and embeddings, a block like the last one, and
+  /// the head once more.
+  std::int64_t published_prediction_blocks = 0, prediction_blocks = 0;
+  std::vector<Tensor> prediction_input, prediction_head;  ///< of each of these layers, beside those of its block
 
   std::int64_t layers() const { return static_cast<std::int64_t>(blocks.size()); }
-  const BlockShape& layer_shape(std::int64_t layer) const { return shapes[blocks[static_cast<std::size_t>(layer)]]; }
+  /// Layers of multi-token prediction are those from layers() on.
+  std::uint32_t shape_of(std::int64_t layer) const {
+    return layer < layers() ? blocks[static_cast<std::size_t>(layer)] : blocks.back();
+  }
+  const BlockShape& layer_shape(std::int64_t layer) const { return shapes[shape_of(layer)]; }
+  /// Trains so many layers of multi-token prediction.
+  void predict(std::int64_t layers);
   /// All parameters, and those that one token passes (of routed experts, experts_per_token).
   std::int64_t parameters() const;
   std::int64_t active_parameters() const;

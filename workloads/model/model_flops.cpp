@@ -32,7 +32,7 @@ double mlp_gemms(const MlpShape& mlp, std::int64_t hidden) {
 ModelFlops forward_flops(const ModelConfig& model, std::int64_t sequence_length) {
   const double s = real(sequence_length);
   ModelFlops flops;
-  for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
+  for (std::int64_t layer = 0; layer < model.layers() + model.prediction_blocks; ++layer) {
     const BlockShape& block = model.layer_shape(layer);
     for (const SampleGemm& gemm : block.gemms)
       flops.linear += 2 * real(gemm.rows) * real(gemm.columns) * real(gemm.inner);
@@ -46,8 +46,10 @@ ModelFlops forward_flops(const ModelConfig& model, std::int64_t sequence_length)
     flops.scores += attentions * full;
     flops.causal += a.heads == 0 ? 0 : full * seen + (block.cross_attention ? full : 0);
   }
-  flops.linear += model.vocabulary > 0 ? 2 * s * real(model.vocabulary) * real(model.hidden)
-                                       : 2 * real(model.head_classes) * real(model.hidden);
+  const double logits = model.vocabulary > 0 ? 2 * s * real(model.vocabulary) * real(model.hidden)
+                                             : 2 * real(model.head_classes) * real(model.hidden);
+  const double projection = 2 * s * 2 * real(model.hidden) * real(model.hidden);
+  flops.linear += logits + real(model.prediction_blocks) * (projection + logits);
   return flops;
 }
 

@@ -50,9 +50,10 @@ std::int64_t servers_of_token(const ParallelPlan& plan, const MlpShape& mlp) {
   return std::min({max, servers, mlp.experts_per_token});
 }
 
-Bytes boundary_bytes(const TrainingDescription& description) {
-  const std::int64_t streams = description.model.encoder_blocks > 0 ? 2 : 1;  // the encoder's output goes along
+Bytes boundary_bytes(const TrainingDescription& description, std::int64_t stage) {
   const ParallelPlan& plan = description.parallel;
+  std::int64_t streams = description.model.encoder_blocks > 0 ? 2 : 1;  // the encoder's output goes along
+  if (stage >= plan.prediction_stage) streams += description.model.prediction_blocks;
   const std::int64_t tokens =
       plan.scatter_gather ? share_of(tokens_per_rank(description), plan.tensor) : routed_tokens(description);
   return bytes_of(tokens, description.model.hidden * streams, activation_bytes(description));

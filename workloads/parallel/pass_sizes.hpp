@@ -35,8 +35,8 @@ std::int64_t routed_tokens(const TrainingDescription& description);
 /// With expert_server: servers that a token goes to, as many as may be.
 std::int64_t servers_of_token(const ParallelPlan& plan, const MlpShape& mlp);
 
-/// Bytes of the activations that go from one stage to the next: b s h / c, and / t with sequence parallelism or
-/// scatter_gather.
-Bytes boundary_bytes(const TrainingDescription& description);
+/// Bytes of the activations that go from a stage to the next: b s h / c, and / t with sequence parallelism or
+/// scatter_gather; behind layers of multi-token prediction as much again for what each of them gives.
+Bytes boundary_bytes(const TrainingDescription& description, std::int64_t stage);
 
 }  // namespace weft

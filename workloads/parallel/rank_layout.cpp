@@ -45,6 +45,7 @@ RankLayout::RankLayout(const ParallelPlan& plan) {
   WEFT_EXPECT(t * c * d % (e * et) == 0, "{} expert ranks of {} tensor ranks in {}", e, et, t * c * d);
   world_ = t * c * d * p;
   pipeline_ = p;
+  embedding_copy_ = plan.embedding_copy > 0 ? to_count(plan.embedding_copy) : p - 1;
   shard_ = plan.shard_group > 0 ? to_count(plan.shard_group) : d * c;
   server_ = plan.expert_server > 0 ? to_count(plan.expert_server) : 1;
   dense_ = make_grid(plan.order, {t, c, 1, d, p}, expert_dim);
@@ -215,7 +216,7 @@ Rank RankLayout::member(GroupKind kind, std::uint32_t group, std::uint32_t index
     return whole_member(all, group / servers, group % servers * server_ + index);
   }
   if (kind == GroupKind::expert_rail) return whole_member(all, group / server_, index * server_ + group % server_);
-  if (kind == GroupKind::embedding) return whole_member(all, group, index == 0 ? 0 : pipeline_ - 1);
+  if (kind == GroupKind::embedding) return whole_member(all, group, index == 0 ? 0 : embedding_copy_);
   if (kind == GroupKind::mirror) {
     const std::uint32_t pairs = (pipeline_ + 1) / 2;
     return whole_member(all, group / pairs, index == 0 ? group % pairs : pipeline_ - 1 - group % pairs);

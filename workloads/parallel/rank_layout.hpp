@@ -24,7 +24,7 @@ enum class GroupKind : std::uint8_t {
   replica,        ///< the ranks of different `shard` groups with the same part
   model,          ///< tensor and pipeline ranks: one copy of the model
   pipeline,       ///< one rank of each pipeline stage
-  embedding,      ///< the first and the last rank of a pipeline
+  embedding,      ///< the first rank of a pipeline, and the one with a copy of the embedding, if any; else the last
   mirror,         ///< the two ranks of a pipeline with the same two stages, one from each end (DualPipe)
   world,
   expert_server,  ///< ranks of `expert` in one server
@@ -94,6 +94,7 @@ class RankLayout {
   std::uint32_t shard_ = 1;
   std::uint32_t server_ = 1;  // expert ranks in one
   std::uint32_t pipeline_ = 1;
+  std::uint32_t embedding_copy_ = 0;  // pipeline rank
   Grid dense_, experts_;
 };
 

@@ -82,6 +82,10 @@ struct ParallelPlan {
   std::int64_t shard_copies = 0;      ///< the same as shard_group by the number of copies; 0: not said
   /// Blocks of each pipeline stage in the order of the model; empty: as many on each. Never empty once settled.
   std::vector<std::int64_t> stage_layers;
+  /// The stage with the layers of multi-token prediction; -1: the last one. Never -1 once settled.
+  std::int64_t prediction_stage = -1;
+  /// The pipeline rank that has a copy of the embedding, if it is not the first one; settled.
+  std::int64_t embedding_copy = 0;
 };
 
 struct TrainingDescription {

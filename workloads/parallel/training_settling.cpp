@@ -54,6 +54,7 @@ class Settling {
     check_sequence();
     check_model_against_tensor();
     settle_pipeline();
+    settle_predictions();
     check_recompute();
     settle_sharding();
     settle_buckets();
@@ -332,6 +333,40 @@ class Settling {
       return;
     }
     settle_stages(pipeline_stages());
+  }
+  void settle_predictions() {
+    const auto stages = static_cast<std::int64_t>(p_.stage_layers.size());
+    if (p_.prediction_stage < 0) p_.prediction_stage = stages - 1;
+    if (p_.prediction_stage >= stages)
+      complain({"prediction_stage"}, fmt::format("prediction_stage {}, but there are {} stages; use 0 to {}",
+                                                 p_.prediction_stage, stages, stages - 1));
+    if (d_.model.prediction_blocks == 0) {
+      if (d_.model.tied) p_.embedding_copy = rank_beside_embedding(stages - 1);
+      return;
+    }
+    if (d_.model.blocks.empty()) complain({"prediction_blocks"}, "the model has no blocks; use prediction_blocks 0");
+    const AttentionShape& attention = d_.model.layer_shape(d_.model.layers()).attention;
+    if (d_.model.vocabulary == 0 || d_.model.encoder_blocks > 0 || attention.heads == 0 || !attention.causal)
+      complain({"prediction_blocks"},
+               "layers of multi-token prediction want a decoder with a vocabulary; use prediction_blocks 0 with this "
+               "model");
+    p_.embedding_copy = rank_beside_embedding(p_.prediction_stage);
+    if (d_.model.tied && p_.embedding_copy != rank_beside_embedding(stages - 1))
+      complain({"prediction_stage"},
+               fmt::format("the embedding is tied to the logits, which are on another pipeline rank than stage {}; use "
+                           "prediction_stage {}",
+                           p_.prediction_stage, stages - 1));
+  }
+  /// The pipeline rank of a stage, or 0 if the embedding is there, too.
+  std::int64_t rank_beside_embedding(std::int64_t stage) const {
+    if (p_.pipeline == 1) return 0;
+    const PipelineShape shape{static_cast<std::uint32_t>(p_.pipeline), static_cast<std::uint32_t>(p_.virtual_stages),
+                              static_cast<std::uint32_t>(d_.micro_batches)};
+    const auto schedule = PipelineScheduleRegistry::instance().find(p_.schedule)->make();
+    const std::uint32_t rank = schedule->place_of(shape, static_cast<std::uint32_t>(stage), 0).rank;
+    for (std::uint32_t chunk = 0; chunk < schedule->chunks(shape); ++chunk)
+      if (schedule->stage_of(shape, rank, chunk) == 0) return 0;
+    return rank;
   }
   void settle_stages(std::int64_t stages) {
     const std::int64_t layers = d_.model.layers();

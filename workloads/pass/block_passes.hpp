@@ -79,5 +79,11 @@ PartPasses embedding_passes(const PassSetup& setup);
 /// Final norm, logits, and the loss: three all-reduces of a number per token where the vocabulary is shared out
 /// (Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py).
 PartPasses head_passes(const PassSetup& setup);
+/// What layers of multi-token prediction have beside a block, and the embedding of the next tokens before it: two
+/// norms, and a projection of both vectors side by side, 4 b s h^2 (DeepSeek-V3, arXiv:2412.19437, 2.2; Megatron-LM,
+/// megatron/core/transformer/multi_token_prediction.py: the projection is cut over tensor ranks, its results are
+/// gathered); and behind the block a norm, and logits and loss with the head's matrix.
+PartPasses prediction_input_passes(const PassSetup& setup);
+PartPasses prediction_head_passes(const PassSetup& setup);
 
 }  // namespace weft

@@ -35,7 +35,8 @@ class EndBuilder : private PassBuilder {
     return passes;
   }
 
-  PartPasses head() {
+  /// `own`: the parameters that no other part has.
+  PartPasses head(const std::vector<Tensor>& own) {
     const ModelConfig& model = setup_.description->model;
     PartPasses passes;
     const Gemm logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
@@ -59,11 +60,73 @@ class EndBuilder : private PassBuilder {
     passes.input_gradient = head_backward(logits, true, false);
     passes.weight_gradient = head_backward(logits, false, true);
     add_gradient_accumulation(setup_, model.head, passes);
-    add_shared_copies(setup_, model.head, passes, false);
+    add_shared_copies(setup_, own, passes, false);
+    return passes;
+  }
+
+  PartPasses prediction_input() {
+    const std::int64_t n = norm_tokens() * h_;
+    const Gemm projection{tokens_, share_of(h_, t_), 2 * h_};
+    PartPasses passes;
+    Work norms(setup_);
+    for (int i = 0; i < 2; ++i) norms.small(KernelPlace::final_norm, false, common_units());
+    norms.memory(4 * n);  // side by side: both are read and written
+    cast(norms, 2 * n);
+    passes.forward.push_back(norms.segment("prediction norms"));
+    gather(passes.forward, "prediction gather", false, 2 * h_);
+    Work forward(setup_);
+    projection.forward(forward);
+    passes.forward.push_back(forward.segment("prediction projection"));
+    if (t_ > 1) passes.forward.push_back(tensor_collective("prediction results gather", CollectiveKind::all_gather));
+    passes.backward = prediction_backward(projection, true, true);
+    passes.input_gradient = prediction_backward(projection, true, false);
+    passes.weight_gradient = prediction_backward(projection, false, true);
+    add_gradient_accumulation(setup_, setup_.description->model.prediction_input, passes);
+    add_shared_copies(setup_, setup_.description->model.prediction_input, passes, true);
     return passes;
   }
 
  private:
+  /// What a GEMM in fp8 reads, with a transposed copy where it wants one; plain jobs count no casts.
+  void cast(Work& work, std::int64_t elements) const {
+    const std::string& precision = setup_.description->precision;
+    if (!is_fp8(precision) || setup_.framework == nullptr) return;
+    const bool blocks = precision == "fp8_block";
+    const std::int64_t copies = blocks || setup_.times->device().fp8_transposes ? 2 : 1;
+    const std::int64_t scales = blocks ? 4 * (elements / 128) : 0;
+    work.memory_bytes(Bytes(2 * elements + copies * (elements + scales)));
+  }
+
+  std::vector<Segment> prediction_backward(const Gemm& projection, bool inputs_too, bool weights_too) const {
+    std::vector<Segment> to;
+    const std::int64_t n = norm_tokens() * h_;
+    if (inputs_too) {
+      if (t_ > 1 && plan_.sequence)
+        to.push_back(tensor_collective("prediction results gradient gather", CollectiveKind::all_gather));
+      Work work(setup_);
+      cast(work, projection.rows * projection.columns);
+      projection.input_gradient(work);
+      to.push_back(work.segment("prediction input gradient"));
+      sum(to, "prediction gradient sum", 2 * h_);
+      if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
+    }
+    if (weights_too) {
+      gather_again(to, "prediction gather again", true, 2 * h_);
+      Work work(setup_);
+      projection.weight_gradient(work);
+      to.push_back(work.segment("prediction weight gradient"));
+    }
+    if (inputs_too) {
+      Work norms(setup_);
+      norms.memory(4 * n);  // both halves of the gradient
+      for (int i = 0; i < 2; ++i) norms.small(KernelPlace::final_norm, true, common_units());
+      norms.memory(3 * n);  // added to the gradient of what comes after the hidden vectors
+      to.push_back(norms.segment("prediction norms gradient"));
+      to.back().join = true;
+    }
+    return to;
+  }
+
   KernelUnits units_of(const Gemm& logits) const {
     KernelUnits units = common_units();
     unit(units, KernelUnit::logits) = logits.rows * logits.columns;
@@ -99,6 +162,10 @@ class EndBuilder : private PassBuilder {
 }  // namespace
 
 PartPasses embedding_passes(const PassSetup& setup) { return EndBuilder(setup).embedding(); }
-PartPasses head_passes(const PassSetup& setup) { return EndBuilder(setup).head(); }
+PartPasses head_passes(const PassSetup& setup) { return EndBuilder(setup).head(setup.description->model.head); }
+PartPasses prediction_input_passes(const PassSetup& setup) { return EndBuilder(setup).prediction_input(); }
+PartPasses prediction_head_passes(const PassSetup& setup) {
+  return EndBuilder(setup).head(setup.description->model.prediction_head);
+}
 
 }  // namespace weft

@@ -37,7 +37,6 @@ void StagePlanner::reduce_at_end(GroupKind group, std::int64_t elements, std::st
 
 void StagePlanner::sum_what_is_shared() {
   const ModelConfig& model = description_.model;
-  const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
   if (plan_.sequence) {
     // Norms, the last one too, and routers see a part of the sequence on each tensor rank (Korthikanti et
     // al., 4.2.2).
@@ -48,9 +47,7 @@ void StagePlanner::sum_what_is_shared() {
           for (const Tensor& tensor : *part.tensors) whole += tensor.split == Split::none ? tensor.elements : 0;
     reduce_at_end(GroupKind::tensor, whole, "norm gradients");
   }
-  const auto first = setup_.schedule->place_of(setup_.shape, 0, 0);
-  const auto last = setup_.schedule->place_of(setup_.shape, stages - 1, 0);
-  if (model.tied && first.rank != last.rank && (rank_ == first.rank || rank_ == last.rank))
+  if (plan_.embedding_copy > 0 && (rank_ == 0 || rank_ == plan_.embedding_copy))
     reduce_at_end(GroupKind::embedding, held_parameters({model.embedding.front()}, plan_).dense, "embedding gradients");
   if (keeps_two_copies()) reduce_at_end(GroupKind::mirror, result_.parameters.sum(), "gradients of both copies");
 }

@@ -39,6 +39,10 @@ void StagePlanner::make_chunks() {
   embedding_ = embedding_passes(setup_.pass);
   head_ = head_passes(setup_.pass);
   for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
+  if (model.prediction_blocks > 0) {
+    prediction_input_ = prediction_input_passes(setup_.pass);
+    prediction_head_ = prediction_head_passes(setup_.pass);
+  }
   const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
   for (std::uint32_t c = 0; c < setup_.schedule->chunks(setup_.shape); ++c) {
     Chunk chunk;
@@ -48,7 +52,12 @@ void StagePlanner::make_chunks() {
     for (std::int64_t layer = layers.first; layer < layers.last; ++layer)
       add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.blocks[static_cast<std::size_t>(layer)]],
                model.layer_shape(layer).tensors);
-    if (chunk.stage + 1 == stages) add_part(chunk, -1, head_, model.head);
+    if (chunk.stage == plan_.prediction_stage) add_predictions(chunk);
+    if (chunk.stage + 1 == stages) {
+      for (std::int64_t i = 0; i < model.prediction_blocks; ++i)
+        add_part(chunk, -1, prediction_head_, model.prediction_head);
+      add_part(chunk, -1, head_, model.head);
+    }
     chunk.gathered.assign(chunk.parts.size(), no_operation);
     chunk.waits.assign(chunk.parts.size(), no_place);
     chunks_.push_back(std::move(chunk));
@@ -61,6 +70,18 @@ void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& 
   result_.parameters.dense += part.held.dense;
   result_.parameters.experts += part.held.experts;
   chunk.parts.push_back(part);
+}
+
+void StagePlanner::add_predictions(Chunk& chunk) {
+  static const std::vector<Tensor> none;
+  const ModelConfig& model = description_.model;
+  for (std::int64_t i = 0; i < model.prediction_blocks; ++i) {
+    const bool copy = i == 0 && plan_.embedding_copy > 0;
+    add_part(chunk, -1, embedding_, copy ? model.embedding : none);
+    add_part(chunk, -1, prediction_input_, model.prediction_input);
+    const std::int64_t layer = model.layers() + i;
+    add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.shape_of(layer)], model.layer_shape(layer).tensors);
+  }
 }
 
 void StagePlanner::find_last_slots() {

@@ -66,6 +66,7 @@ class StagePlanner {
   // The model
   void make_chunks();
   void add_part(Chunk& chunk, std::int32_t layer, const PartPasses& passes, const std::vector<Tensor>& tensors);
+  void add_predictions(Chunk& chunk);
   /// The slots with which each chunk's gradients are complete.
   void find_last_slots();
   static bool completes_weights(PipelineSlot::Pass pass);
@@ -155,7 +156,7 @@ class StagePlanner {
   const ParallelPlan& plan_;
   std::uint32_t rank_;
   std::int64_t gradient_bytes_ = 2, parameter_bytes_ = 2;
-  PartPasses embedding_, head_;
+  PartPasses embedding_, head_, prediction_input_, prediction_head_;
   std::vector<PartPasses> blocks_;
   std::vector<Chunk> chunks_;
   std::vector<std::uint32_t> last_;    // [chunk] slots to come that add to the gradients of weights

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A stage's plan: passes of micro-batches through its parts, and messages between stages.
+#include <algorithm>
 #include <utility>
 
 #include "workloads/step/stage_planner.hpp"
@@ -225,7 +226,7 @@ std::optional<PlannedOperation> StagePlanner::message(const SlotWalk& walk, bool
   operation.stream = Stream::none;
   operation.group = GroupKind::pipeline;
   operation.peer = static_cast<std::int32_t>(place.rank);
-  operation.size = boundary_bytes(description_);
+  operation.size = boundary_bytes(description_, std::min(walk.chunk->stage, *stage));
   operation.tag = message_tag(input ? walk.chunk->stage : *stage, walk.reversed, walk.slot.micro_batch);
   operation.phase = Phase::pipeline;
   operation.micro_batch = static_cast<std::int32_t>(walk.slot.micro_batch);

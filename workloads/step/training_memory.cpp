@@ -158,6 +158,12 @@ double head_activation_bytes(const TrainingDescription& d) {
   return tokens_of_norms(d) * real(d.model.hidden) * 2 * real(activation_bytes(d)) + rows * classes * 4;
 }
 
+/// Inputs of both norms, and what they give side by side, as the projection reads it.
+double prediction_input_bytes(const TrainingDescription& d) {
+  const KeptBytes kept(d);
+  return tokens_of_norms(d) * real(d.model.hidden) * 2 * (kept.passed + kept.read);
+}
+
 /// The peak memory of a rank over its slots. Slots that run together end together.
 ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t pipeline_rank,
                            const std::vector<ChunkBytes>& chunks) {
@@ -251,10 +257,20 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     }
     if (stage + 1 == stages) {
       hold(d.model.head);
-      chunks[c].ends += head_activation_bytes(d);
-      if (d.model.tied && stage != 0) hold({d.model.embedding.front()});  // a copy of the tied matrix
+      for (std::int64_t i = 0; i < d.model.prediction_blocks; ++i) hold(d.model.prediction_head);
+      chunks[c].ends += (1 + real(d.model.prediction_blocks)) * head_activation_bytes(d);
     }
+    if (stage == plan.prediction_stage)
+      for (std::int64_t i = 0; i < d.model.prediction_blocks; ++i) {
+        const BlockShape& block = d.model.layer_shape(d.model.layers() + i);
+        hold(d.model.prediction_input);
+        hold(block.tensors);
+        in_blocks += held_parameters(block.tensors, plan).sum();
+        chunks[c].blocks += kept_bytes(setup, block, d.recompute_layers == 0);
+        chunks[c].ends += embedding_activation_bytes(d) + prediction_input_bytes(d);
+      }
   }
+  if (plan.embedding_copy > 0 && pipeline_rank == plan.embedding_copy) hold({d.model.embedding.front()});
   const std::int64_t data = plan.data * plan.context;
   const std::int64_t dense_ranks = plan.shard_group > 0 ? plan.shard_group : data;
   const std::int64_t expert_ranks =

@@ -50,6 +50,10 @@ std::vector<KernelLine> TrainingWorkload::kernels() const {
   KernelTable table(setup);
   for (const BlockShape& shape : model.shapes) table.add(shape.name, passes_of_block(setup, shape));
   if (!model.embedding.empty()) table.add("embedding", embedding_passes(setup));
+  if (model.prediction_blocks > 0) {
+    table.add("prediction input", prediction_input_passes(setup));
+    table.add("prediction head", prediction_head_passes(setup));
+  }
   table.add("head", head_passes(setup));
   const KernelCatalogue& catalogue = setup.kernels();
   const HeldParameters& held = held_.front();

@@ -99,6 +99,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("virtual_stages", plan.virtual_stages);
   if (const auto value = fields.find("stage_layers"))
     for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, max_ranks));
+  fields.count("prediction_stage", plan.prediction_stage, 0);
   fields.flag("sequence", plan.sequence);
   fields.flag("scatter_gather", plan.scatter_gather);
   if (const auto value = fields.find("context_kind"))
@@ -207,6 +208,9 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("padded_copies", d.padded_copies);
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("pad_to_capacity", d.pad_to_capacity);
+  std::int64_t predictions = d.model.prediction_blocks;
+  fields.count("prediction_blocks", predictions, 0, 64);
+  d.model.predict(predictions);
   fields.flag("offload_optimizer", d.offload_optimizer);
   fields.flag("offload_parameters", d.offload_parameters);
   fields.flag("overlap_offload", d.overlap_offload);

@@ -35,8 +35,14 @@ PipelineTimes pipeline_times(const PassSetup& setup, std::uint32_t ranks) {
   for (std::size_t shape = 0; shape < d.model.shapes.size(); ++shape)
     add(passes_of_block(setup, d.model.shapes[shape]),
         static_cast<double>(std::count(d.model.blocks.begin(), d.model.blocks.end(), shape)));
-  if (!d.model.embedding.empty()) add(embedding_passes(setup), 1);
+  const auto predictions = static_cast<double>(d.model.prediction_blocks);
+  if (!d.model.embedding.empty()) add(embedding_passes(setup), 1 + predictions);
   add(head_passes(setup), 1);
+  if (predictions > 0) {
+    add(prediction_input_passes(setup), predictions);
+    add(passes_of_block(setup, d.model.layer_shape(d.model.layers())), predictions);
+    add(prediction_head_passes(setup), predictions);
+  }
   for (double* time : {&times.forward, &times.input_gradient, &times.weight_gradient, &times.backward})
     *time /= static_cast<double>(ranks);
   return times;

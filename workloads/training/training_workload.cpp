@@ -313,6 +313,14 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("model",
                      fmt::format("{}, {} blocks, hidden size {}", d.model.family, d.model.layers(), d.model.hidden));
+  const std::int64_t published = d.model.published_prediction_blocks, trained = d.model.prediction_blocks;
+  if (trained > 0)
+    lines.emplace_back("prediction", fmt::format("{} layers of multi-token prediction", trained));
+  else if (published > 0)
+    lines.emplace_back("prediction",
+                       fmt::format("without the {} layers of multi-token prediction that the model's file "
+                                   "has (prediction_blocks)",
+                                   published));
   lines.emplace_back("parameters", grouped(d.model.parameters()));
   if (d.model.active_parameters() != d.model.parameters())
     lines.emplace_back("active parameters", grouped(d.model.active_parameters()));

@@ -292,13 +292,13 @@ TEST(BlockPasses, TokensGoToServersFirst) {
 
 TEST(BlockPasses, BoundariesAreCutWithTheSequence) {
   Case one = case_of("gpt2", 4, 1024);
-  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2);
+  EXPECT_EQ(boundary_bytes(one.description, 0).count(), 4 * 1024 * 768 * 2);
   one.description.parallel.tensor = 2;
-  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2);
+  EXPECT_EQ(boundary_bytes(one.description, 0).count(), 4 * 1024 * 768 * 2);
   one.description.parallel.sequence = true;
-  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2 / 2);
+  EXPECT_EQ(boundary_bytes(one.description, 0).count(), 4 * 1024 * 768 * 2 / 2);
   one.description.parallel.context = 4;
-  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2 / 8);
+  EXPECT_EQ(boundary_bytes(one.description, 0).count(), 4 * 1024 * 768 * 2 / 8);
 }
 
 }  // namespace

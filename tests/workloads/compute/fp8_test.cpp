@@ -153,7 +153,7 @@ TEST(Fp8, WhatIsSent) {
     EXPECT_EQ(dense.at(what), 2 * whole) << what;
   for (const char* what : {"latent gather", "latent gather again"}) EXPECT_EQ(dense.at(what), tokens * 512) << what;
   EXPECT_EQ(dense.at("latent gradient sum"), 2 * tokens * 512);
-  EXPECT_EQ(boundary_bytes(one.description).count(), 2 * whole / 4);
+  EXPECT_EQ(boundary_bytes(one.description, 0).count(), 2 * whole / 4);
   const auto copies = static_cast<std::int64_t>(k) * whole / 4;
   auto sparse = sizes(60);
   for (const char* what : {"dispatch", "combine", "combine gradient", "dispatch gradient"})

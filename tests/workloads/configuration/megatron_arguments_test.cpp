@@ -194,9 +194,13 @@ MODEL_ARGS:
 TEST(MegatronArguments, YamlWithLatentAttentionExpertsAndALayout) {
   const TrainingDescription job = settled(from_yaml(deepseek));
   // Without the correction of the experts' scores, which is no parameter in Megatron: 58 blocks with 256 experts.
-  EXPECT_EQ(job.model.parameters(), ready_made("deepseek-v3").parameters() - 58 * 256);
+  // With the layer of multi-token prediction: a 59th one, two norms, the projection, and the norm before the head.
+  ModelConfig published = ready_made("deepseek-v3");
+  const std::int64_t expert_block = elements_of(published.shapes[1].tensors), h = 7168;
+  EXPECT_EQ(job.model.parameters(), published.parameters() + expert_block + 2 * h * h + 3 * h - 59 * 256);
   EXPECT_EQ(job.model.vocabulary, 129280);
   EXPECT_EQ(job.model.prediction_blocks, 1);
+  EXPECT_EQ(job.parallel.prediction_stage, 30);
   EXPECT_EQ(job.parallel.data, 1024 / (2 * 8));
   EXPECT_EQ(job.parallel.virtual_stages, 4);
   // E and three blocks, 29 times two, the layer of multi-token prediction, the loss.

@@ -177,7 +177,8 @@ TEST(ModelFamilies, DenseAndSparseBlocks) {
   EXPECT_FALSE(deepseek.layer_shape(2).mlp.mixture());
   EXPECT_TRUE(deepseek.layer_shape(3).mlp.mixture());
   EXPECT_EQ(deepseek.layer_shape(3).mlp.shared_inner, 2048);
-  EXPECT_EQ(deepseek.prediction_blocks, 1);
+  EXPECT_EQ(deepseek.published_prediction_blocks, 1);
+  EXPECT_EQ(deepseek.prediction_blocks, 0);
   const ModelConfig switches = ready_made("switch-base-8");
   EXPECT_EQ(switches.encoder_blocks, 12);
   EXPECT_EQ(switches.layers(), 24);

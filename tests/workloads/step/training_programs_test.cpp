@@ -126,6 +126,19 @@ TEST(TrainingPrograms, EverySchedule) {
         }
 }
 
+// Layers of multi-token prediction on the stage with the logits, and on the one before.
+TEST(TrainingPrograms, EveryScheduleWithLayersOfMultiTokenPrediction) {
+  std::string untied = small_model;
+  untied.replace(untied.find(": true"), 6, ": false");
+  for (const std::string schedule : {"gpipe", "1f1b", "zb_h1", "interleaved, virtual_stages: 2", "zbv", "dualpipe"})
+    for (const std::string stage : {"", ", prediction_stage: 2"})
+      for (const std::string sharding : {"none", "optimizer", "parameters"}) {
+        const std::string parallelism =
+            "schedule: " + schedule + ", pipeline: 4, data: 2, sharding: " + sharding + stage;
+        expect_sound(untied, parallelism, ", prediction_blocks: 2, micro_batches: 8, steps: 2", 8);
+      }
+}
+
 TEST(TrainingPrograms, EveryParallelism) {
   const std::string batches = ", micro_batches: 4, steps: 2";
   for (const std::string sequence : {"false", "true"})
