@@ -131,11 +131,15 @@ Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t 
   }
 }
 
+bool has_part(const CollectiveCall& call, std::int64_t bytes, std::uint32_t part) {
+  return bytes > 0 && part < parts_of(call, bytes);
+}
+
 /// Whether a rank's send or receive of a round has this part. Those that have none are no work of the part's channel
 /// (src/enqueue.cc, addP2pToPlan), and batches are counted without them.
 bool is_work(const CollectiveCall& call, std::uint32_t index, const P2pRounds::Peers& peers, std::uint32_t part) {
-  const auto has_it = [&](std::int64_t bytes) { return bytes > 0 && part < parts_of(call, bytes); };
-  return has_it(bytes_between(call, index, peers.to)) || has_it(bytes_between(call, peers.from, index));
+  return has_part(call, bytes_between(call, index, peers.to), part) ||
+         has_part(call, bytes_between(call, peers.from, index), part);
 }
 
 Transfer part_of(const Transfer& whole, std::uint32_t part, std::uint32_t parts) {
@@ -143,11 +147,15 @@ Transfer part_of(const Transfer& whole, std::uint32_t part, std::uint32_t parts)
   return {piece.bytes, whole.input + piece.offset, whole.output + piece.offset};
 }
 
+std::uint32_t lane_of(std::uint32_t channel, std::uint32_t channels, std::uint32_t place, bool out) {
+  return channel + channels * (2 * place + (out ? 0 : 1));
+}
+
 /// Lane of one of the 8 places of a channel's kernel, for sends or for receives.
 StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uint32_t channel, std::uint32_t place,
                               bool out, std::uint32_t lanes) {
   const std::uint32_t channels = call.tuning.channels;
-  const std::uint32_t own_lane = channel + channels * (2 * place + (out ? 0 : 1));
+  const std::uint32_t own_lane = lane_of(channel, channels, place, out);
   P2pRounds rounds(call.communicator->size(), known_server(call));
   const std::uint32_t alike = rounds_of_a_channel(call);
   const std::uint32_t max = max_parts(call);
@@ -206,6 +214,31 @@ class NcclP2p final : public CollectiveAlgorithm {
     const std::uint32_t channels = call.tuning.channels;
     const std::uint32_t slot = lane / channels;
     return stream_of(place_of_kernel(call, index, lane % channels, slot / 2, slot % 2 == 0, lanes(call)));
+  }
+  // Of 16 lanes on each of 32 channels a call of 8 ranks uses some 20. A stream for each took half of a run's time.
+  std::vector<bool> lanes_without_steps(const CollectiveCall& call, std::uint32_t index) const override {
+    if (call.communicator->size() == 1) return {};
+    const std::uint32_t channels = call.tuning.channels, max = max_parts(call), alike = rounds_of_a_channel(call);
+    std::vector<bool> without(lanes(call), true);
+    std::vector<std::uint32_t> works(channels);
+    for (P2pRounds rounds(call.communicator->size(), known_server(call)); !rounds.done(); rounds.advance()) {
+      const P2pRounds::Peers peers = rounds.peers(index);
+      const std::int64_t sent = bytes_between(call, index, peers.to), received = bytes_between(call, peers.from, index);
+      const std::uint32_t base = channel_of_round(rounds.round() / alike, channels);
+      for (std::uint32_t part = 0; part < max && part < channels; ++part) {
+        const bool sends = has_part(call, sent, part), receives = has_part(call, received, part);
+        if (!sends && !receives) continue;
+        const std::uint32_t channel = (base + part) % channels, number = works[channel]++;
+        if (number < batch) {
+          if (sends) without[lane_of(channel, channels, number, true)] = false;
+          const bool stays = peers.from == index;  // what stays is copied by the lane that sends
+          if (receives && !stays) without[lane_of(channel, channels, number, false)] = false;
+        } else if (number == batch) {  // all lanes of the channel wait for each other between batches
+          for (std::uint32_t lane = channel; lane < without.size(); lane += channels) without[lane] = false;
+        }
+      }
+    }
+    return without;
   }
 };
 

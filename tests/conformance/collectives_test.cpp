@@ -64,6 +64,18 @@ std::string describe(const CollectiveCall& call) {
                      call.tuning.chunk.count(), call.tuning.slices, call.tuning.credits);
 }
 
+/// Lanes that an algorithm declares to have no steps have none.
+void expect_no_steps(const CollectiveAlgorithm& algorithm, const CollectiveCall& call) {
+  for (std::uint32_t index = 0; index < call.communicator->size(); ++index) {
+    const std::vector<bool> without = algorithm.lanes_without_steps(call, index);
+    for (std::uint32_t lane = 0; lane < without.size(); ++lane) {
+      Step step;
+      ASSERT_FALSE(without[lane] && algorithm.steps(call, index, lane)->next(step))
+          << describe(call) << ", rank " << index << ", lane " << lane;
+    }
+  }
+}
+
 class Conformance : public testing::TestWithParam<Case> {
  protected:
   void check(Bytes size, const CollectiveTuning& tuning) {
@@ -87,6 +99,7 @@ class Conformance : public testing::TestWithParam<Case> {
                                              << fmt::format("{}", fmt::join(result.violations, "\n"));
       ASSERT_EQ(result.sent.size(), c.ranks);
       ASSERT_GE(result.total_sent(), min_bytes_sent(call)) << describe(call);
+      expect_no_steps(*algorithm, call);
     }
   }
 };

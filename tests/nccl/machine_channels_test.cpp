@@ -225,6 +225,13 @@ TEST_P(OnChannels, SendsAndReceivesAreRight) {
       call.tuning.channels = found->usual_channels(call);
       const CollectiveReplay result = replay(*found, call);
       EXPECT_TRUE(result.violations.empty()) << to_text(kind) << ' ' << size << ": " << result.violations.front();
+      for (std::uint32_t index = 0; index < members.size(); ++index) {
+        const std::vector<bool> without = found->lanes_without_steps(call, index);
+        for (std::uint32_t lane = 0; lane < found->lanes(call) && members.size() > 1; ++lane) {
+          Step step;
+          ASSERT_EQ(without.at(lane), !found->steps(call, index, lane)->next(step)) << index << ' ' << lane;
+        }
+      }
     }
   }
 }

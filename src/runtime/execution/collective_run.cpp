@@ -31,9 +31,11 @@ CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, st
   credits_ = algorithm_->credits(call);
   unfinished_ = algorithm_->lanes(call);
   lanes_.resize(unfinished_);
+  const std::vector<bool> without_steps = algorithm_->lanes_without_steps(call, index);
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     // Other channels of an aggregator are in other switches.
-    lanes_[lane].finished = is_aggregator() && rank(index, lane % channels_) != executor_.rank();
+    const bool elsewhere = is_aggregator() && rank(index, lane % channels_) != executor_.rank();
+    lanes_[lane].finished = elsewhere || (!without_steps.empty() && without_steps[lane]);
     if (lanes_[lane].finished)
       --unfinished_;
     else

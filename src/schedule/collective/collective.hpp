@@ -308,6 +308,11 @@ class CollectiveAlgorithm {
   /// Lazy steps of the rank at `index` on `lane`. A call of one rank or of 0 bytes has no steps (or only copies).
   virtual std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                             std::uint32_t lane) const = 0;
+  /// True for each lane of the rank at `index` that has no steps at all, so that no stream is made for it; an empty
+  /// vector: nothing is known.
+  virtual std::vector<bool> lanes_without_steps(const CollectiveCall& /*call*/, std::uint32_t /*index*/) const {
+    return {};
+  }
   /// Aggregators: switches that reduce and copy (NVLink SHARP; R. Graham et al., "Scalable Hierarchical Aggregation
   /// Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006). They take part as the indices n, n + 1, ... behind
   /// the n members, have no input and no result, and take no time for their steps.
