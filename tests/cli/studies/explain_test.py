@@ -101,7 +101,7 @@ class Explain(ProgramTest):
     def test_it_is_the_same_for_any_number_of_processes(self):
         for network in ({}, {"fidelity": "ideal"}):
             alone = self.steps(self.run_it(collective(), FAT_TREE, network))
-            for ranks in (2, 4):
+            for ranks in (2, 3, 4, 8):
                 self.assertEqual(alone, self.steps(self.run_it(collective(), FAT_TREE, network, ranks=ranks)))
 
     def test_a_straggler(self):
