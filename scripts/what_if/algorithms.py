@@ -13,6 +13,7 @@ OF_KIND = {
 }
 IN_SERVERS = {"all_reduce": ["hierarchical", "nvls"], "all_gather": ["hierarchical", "nvls"],
               "reduce_scatter": ["hierarchical", "nvls"], "all_to_all": ["hierarchical"]}
+OF_NCCL = ["nccl", "nccl_ring", "nccl_tree"]  # choices of NCCL's tuner, with the times of its kernels
 PROTOCOLS = ["simple", "ll", "ll128"]
 # Kinds of workloads with an algorithm for all their collectives, and the key of that of all-to-alls where it is another.
 WORKLOADS = {"collective": "algorithm", "training": "algorithm", "chakra": "algorithm",
@@ -32,15 +33,21 @@ class Algorithms:
         self.kind = max(results.collectives, key=lambda kind: (results.collectives[kind][0], kind))
         self.used = results.collectives[self.kind][1]
         self.in_servers = "nvlink" in results.links
-        self.others()
+        self.known = str(self.workload.get("algorithm") or ("nccl" if self.in_servers else "ring"))
         # A tuner chooses channels and protocols for each call.
-        if not self.tuned():
+        if self.known in OF_NCCL:
+            self.tuners()
+            return
+        self.others()
+        if self.known not in ("best", "mpich", "open_mpi"):
             self.channels(factor)
             self.protocols()
 
-    def tuned(self):
-        known = str(self.workload.get("algorithm") or ("nccl" if self.in_servers else "ring"))
-        return known.startswith("nccl") and known != "nccl_p2p" or known in ("best", "mpich", "open_mpi")
+    def tuners(self):
+        """What NCCL_ALGO sets. It has one algorithm for an all-to-all. Other algorithms would lose the times of NCCL's kernels."""
+        for name in OF_NCCL if self.kind != "all_to_all" else []:
+            if name != self.known:
+                self.found[f"collectives by {name}"] = {"algorithm": name}
 
     def key(self):
         return WORKLOADS[self.workload["kind"]] if self.kind == "all_to_all" else "algorithm"

@@ -3,6 +3,7 @@
 
 from support import nodes
 from support.quantities import parse_quantity
+from support.routings import BY_QUEUES
 
 from .algorithms import Algorithms
 from .results import NOTEWORTHY, Results
@@ -12,10 +13,6 @@ USUAL_WINDOW = "256 KiB"  # docs/reference/network.md
 TOGETHER = {"nvlink": ["nvlink", "gpu"], "nic": ["nic", "pcie", "gpu"]}
 NOT_ALONE = ("gpu", "pcie")
 ONE_WAY = ("star", "line")  # networks with one path between two hosts
-# Routings along one shortest path, and those that look at queues and take other ways (docs/reference/topologies.md).
-BY_QUEUES = {"dragonfly_minimal": "dragonfly_ugal", "dragonfly_minimal_lanes": "dragonfly_ugal",
-             "dragonfly_plus_minimal": "dragonfly_plus_ugal", "dimension_order": "minimal_adaptive",
-             "dimension_order_lanes": "minimal_adaptive"}
 FAULTS = {"failures": "no failures", "loss": "no losses on links"}  # keys of `network`
 CONTROLS = ("dcqcn", "dctcp", "hpcc", "swift", "none")
 
