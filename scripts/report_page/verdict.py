@@ -23,7 +23,7 @@ FOLLOWS = ("window", "own", "credits", "sending")
 
 ADVICE = {
     "queueing": "more or faster links there, another placement of ranks, {paths}, or fewer senders at a time may help",
-    "pause": "larger buffers (`network.buffer`), or marking by ECN that slows senders before they are paused, may help",
+    "pause": "larger buffers (`{buffer}`), or marking by ECN that slows senders before they are paused, may help",
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "reordering": "paths of more equal length and load, by another load balancing (`network.load_balancing`) or more links, may "
                   "help",
@@ -32,7 +32,7 @@ ADVICE = {
 }
 
 # Beside the advice on pacing and pauses, where the link is not that of a destination: flows share it by their placement and paths.
-OTHER_PATHS = "another placement of ranks, {paths}, or "
+OTHER_PATHS = "another placement of ranks, {paths}, "
 # Where the link is that of a destination, all paths end there.
 SENDERS = "fewer senders at a time, less data to it, or a faster link may help; other paths would not"
 # Packets that were sent and did not arrive.
@@ -487,8 +487,18 @@ class Verdict:
         if kind == "queueing" and at_host:
             return SENDERS
         # Pauses between switches that a load balancing does not know.
-        others = kind == "pacing" or kind == "pause" and routing
-        return (OTHER_PATHS * bool(others and row is not None and not at_host) + ADVICE[kind]).format(paths=paths)
+        others = (kind == "pacing" or kind == "pause" and routing) and row is not None and not at_host
+        return (f"{OTHER_PATHS if others else ''}{'or ' if others and kind == 'pacing' else ''}{ADVICE[kind]}").format(
+            paths=paths, buffer=self.buffer())
+
+    def buffer(self):
+        """The key of the buffers that stop links when they are full."""
+        with weft_results.open(self.facts.run.path) as run:
+            try:
+                network = run.experiment.get("network") or {}
+            except (weft_results.ResultsError, AttributeError):  # without PyYAML
+                network = {}
+        return "network.credit.buffer" if network.get("flow_control") == "credit" else "network.buffer"
 
     def at_most(self, kind):
         """How much a better use of the same links can save. More or faster links could save more."""
