@@ -130,7 +130,8 @@ class Verdict:
         row, links = self.demands.row, self.facts.links
         if row == self.slowed():
             return "slowed"
-        return "queueing" if queued(links)[row] and links.link_class[row] not in OF_SERVERS else "transfer"
+        # At a host what waits is what it sends or gets anyway.
+        return "queueing" if queued(links)[row] and links.link_class[row] not in OF_SERVERS and not self.is_edge(row) else "transfer"
 
     def what_is_largest(self):
         if not self.parts.total:
@@ -479,11 +480,17 @@ class Verdict:
         """What may help against a kind of congestion."""
         links, link = self.facts.links, self.link()
         row = self.row_of(link) if link else None
-        routing = BY_QUEUES.get(str(self.facts.run.attribute("manifest/model", "routing", "")))
-        paths = f"another routing (`network.routing: {routing}`)" if routing else "better load balancing (`network.load_balancing`)"
+        known = str(self.facts.run.attribute("manifest/model", "routing", ""))
+        routing = BY_QUEUES.get(known)
+        paths = "better load balancing (`network.load_balancing`)"
+        if routing:
+            # In tori and grids load balancing chooses between both ways around.
+            paths = f"another routing (`network.routing: {routing}`){f', {paths}' if known.startswith('dimension') else ''}"
         if kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum():
             return ON_WIRES
         at_host = row is not None and links.reaches_host()[row]
+        if kind in ("pause", "pacing") and self.fills(row):
+            kind = "queueing"
         if kind == "queueing" and at_host:
             return SENDERS
         # Pauses between switches that a load balancing does not know.
@@ -500,15 +507,24 @@ class Verdict:
                 network = {}
         return "network.credit.buffer" if network.get("flow_control") == "credit" else "network.buffer"
 
+    def fills(self, row):
+        """Whether a link inside the network is busy nearly all the time, so that only less traffic there helps, or more links."""
+        return row is not None and not self.is_edge(row) and self.demands.link > 1 - LONG_WAITS
+
     def at_most(self, kind):
         """How much a better use of the same links can save. More or faster links could save more."""
+        link = self.link()
+        if link is not None and self.fills(self.row_of(link)):
+            return ""
         known = self.parts.exact and kind in ("pause", "pacing", "retransmission", "reordering")
         return f", by at most {time_text(self.demands.network_saves() * self.job_time())}" if known else ""
 
     def against_delays(self):
         """What may help beside, where congestion is not the limit."""
         share = self.on_path()
-        if not self.congested or share < (NOTEWORTHY if self.kind == "transfer" else LONG_WAITS):
+        # Means over ranks hide most of it.
+        hidden = self.kind == "transfer" or not self.path and self.kind in ("local", "peers")
+        if not self.congested or share < (NOTEWORTHY if hidden else LONG_WAITS):
             return ""
         where = "of the critical path" if self.path else "of it"
         return f"; and against delays by congestion, {percent(share)} {where}: {self.remedy(self.worst_congestion())}"

@@ -68,7 +68,7 @@ def few(count, of):
 def slow_ranks(rank, compute, time):
     """[(rank, how many times longer than the median it computes)] of few ranks whose computation is longer by what is much of
     the job's time."""
-    if len(rank) < 2 or not np.median(compute):
+    if len(rank) < 3 or not np.median(compute):
         return []
     usual = float(np.median(compute))
     slow = np.flatnonzero(compute - usual > max(NOTEWORTHY * time, (compute.max() - usual) / 2))

@@ -292,6 +292,20 @@ class Verdicts(PageTest):
         said = re.search(r"by at most ([0-9.]+) (µs|ms)", self.text(".verdict"))
         self.assertAlmostEqual(float(said[1]) * {"µs": 1e6, "ms": 1e9}[said[2]] / idle, 1, delta=0.01)
 
+    def test_larger_buffers_are_not_advised_where_a_link_is_full(self):
+        """A ring that crosses one spine 16 times fills the leaves' links, so that twice the buffers save nothing."""
+        order = [host for pair in zip(range(8), range(8, 16)) for host in pair]
+        experiment = {"topology": {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 8, "link_rate": "100 Gb/s",
+                                   "link_delay": "500 ns"},
+                      "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "512 KiB"}},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB",
+                                   "placement": {"hosts": order}}}  # fmt: skip
+        saved = self.saved(experiment, buffer={"size": "1 MiB"})
+        self.assertLess(saved, 0.03)
+        self.assertEqual(self.verdict()["verdict"], "pause")
+        self.assertNotIn("network.buffer", self.text(".verdict"))
+        self.assertIn("more or faster links there", self.text(".verdict"))
+
     def test_a_routing_that_looks_at_queues_is_advised(self):
         """Each group of a dragonfly sends to the next one over one link. Another load balancing has no other path; another
         routing has, as a run shows."""
