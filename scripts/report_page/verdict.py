@@ -266,10 +266,11 @@ class Verdict:
         return f" (mean of ranks: {', '.join(f'{TITLES[name]} {percent(self.parts.share(name))}' for name in names)})" if names else ""
 
     def also_a_straggler(self):
-        if not self.others_wait():
+        if self.straggler() is None:
             return ""
         rank, late = self.straggler()
-        return f"; rank {rank} computes {time_text(late)} longer than the median, and others wait for it"
+        waited = ", and others wait for it" if self.others_wait() else ""
+        return f"; rank {rank} computes {time_text(late)} longer than the median{waited}"
 
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""

@@ -292,6 +292,17 @@ class Verdicts(PageTest):
         said = re.search(r"by at most ([0-9.]+) (µs|ms)", self.text(".verdict"))
         self.assertAlmostEqual(float(said[1]) * {"µs": 1e6, "ms": 1e9}[said[2]] / idle, 1, delta=0.01)
 
+    def test_a_slow_rank_for_which_nobody_waits(self):
+        """Rank 3 computes 60 us longer beside an all-reduce of 4 ranks that takes 2 x 3/4 of 8 MiB at 100 Gb/s, 1 ms: it is told,
+        and not that others wait."""
+        operations = [{"rank": rank, "compute": "160 us" if rank == 3 else "100 us"} for rank in range(4)]
+        operations.append({"collective": "all_reduce", "algorithm": "ring", "size": "8 MiB", "stream": "communication"})
+        _, file = self.simulate({"topology": STAR, "network": NETWORK, "workload": {
+            "kind": "program", "ranks": 4, "operations": operations}})
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        self.assertIn("rank 3 computes 60 µs longer than the median.", self.text(".verdict"))
+
     def test_larger_buffers_are_not_advised_where_a_link_is_full(self):
         """A ring that crosses one spine 16 times fills the leaves' links, so that twice the buffers save nothing."""
         order = [host for pair in zip(range(8), range(8, 16)) for host in pair]
