@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft what-if EXPERIMENT.yaml [-j N]  what would make a run shorter, and by how much (docs/tutorial/results.md)
 """Runs an experiment, and then again with one thing changed at a time: an ideal network, faster links of each class, shorter
-latencies, a larger window, another load balancing, faster devices, CUDA graphs, no failures, no other jobs. Prints by how much
-each of them makes the job that takes longest shorter. The runs are the cases of a study, which is kept: a second start
-uses what has been run.
+latencies, a larger window, another load balancing, routing or congestion control, faster devices, CUDA graphs, other algorithms
+of collectives, no slow ranks and links, no failures, no other jobs. Prints by how much each of them makes the job that takes
+longest shorter. The runs are the cases of a study, which is kept: a second start uses what has been run.
 
 exit codes: 0 done, 2 the input is wrong, 3 the environment failed, 130 interrupted"""
 

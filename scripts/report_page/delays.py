@@ -5,7 +5,7 @@ import numpy as np
 
 import weft_results
 from report_page.series import when
-from report_page.values import ratio
+from report_page.values import percent, ratio
 from weft_results import critical_path as follow
 from weft_results import pauses, slack, slowed_links
 
@@ -152,5 +152,5 @@ def slacks_of(results):
 def cells_of(stretch):
     time = stretch["end"] - stretch["start"]
     ranks = ", ".join(str(rank) for rank in stretch["ranks"][:4]) + (", ..." if len(stretch["ranks"]) > 4 else "")
-    mostly = ", ".join(f"{name} {part / time:.0%}" for name, part in list(stretch["sums"].items())[:3])
+    mostly = ", ".join(f"{name} {percent(part / time)}" for name, part in list(stretch["sums"].items())[:3])
     return [stretch["start"], time, follow.name_of(stretch), ranks, stretch["messages"], mostly]

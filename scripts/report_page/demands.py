@@ -9,6 +9,8 @@ from report_page.attribution import CONGESTION, PREFIX, category, part_columns
 
 # A link that is busy for a smaller share may be so because of what else is slow.
 BUSY = 0.5
+# Shares that differ by less are called equal.
+ABOUT = 0.01
 # This number of packets waits on average at a link with a queue while it is busy.
 WAITING_PACKETS = 4
 # Links at the ends of messages, inside servers and to them: what waits there are their own messages.
@@ -25,7 +27,8 @@ def queued(links):
 
 
 class Demands:
-    """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `compute` of the rank that computes
+    """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `edge` of the busiest link of a host,
+    `edge_row`, over which no placement of others and no routing leads less; `compute` of the rank that computes
     longest, `slowest`; `host` of the host that launches longest, that of rank `launching`; `local`, the mean of all lanes
     that launch and handle; `window`, of the `rank` that waits longest for acknowledgements, for a share `waits`, what its
     queue pairs send or wait for these."""
@@ -33,7 +36,8 @@ class Demands:
     def __init__(self, facts, job, time, parts):
         run = facts.run
         self.local = parts.share("local")
-        self.row, self.link = self.busiest(facts, job, time)
+        self.row, self.link = self.busiest(facts, job, time, np.ones(facts.links.count, dtype=bool))
+        self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.leaves_host() | facts.links.reaches_host())
         self.compute = self.host = self.window = self.waits = 0.0
         self.rank = self.slowest = self.launching = -1
         if run.has("ranks", "rank", "compute") and time > 0:
@@ -50,15 +54,16 @@ class Demands:
         """(share of `time`, rank) of the longest one."""
         return float(times.max()) / time, int(rank[times.argmax()])
 
-    def busiest(self, facts, job, time):
+    def busiest(self, facts, job, time, counts):
         links = facts.links
-        if links.count == 0 or time <= 0:
+        if not counts.any() or time <= 0:
             return None, 0.0
-        used = links.values["busy"] / time
+        used = np.where(counts, links.values["busy"] / time, 0)
         # Of several jobs others may have busier links.
         mine = facts.delays.waiting[:, job] > 0
         used = np.where(mine, used, 0) if len(facts.jobs.names) > 1 and mine.any() else used
-        row = int(used.argmax())
+        # Of links that are about as busy the one for which messages waited.
+        row = int(np.where(used >= used.max() - ABOUT, facts.delays.of_link, -1).argmax())
         return row, min(float(used[row]), 1.0)
 
     def find_window(self, run, rank, mine, time):
@@ -84,6 +89,14 @@ class Demands:
     def window_saves(self):
         """A larger window saves no more than the waits, nor more than the rest beside the busiest resource."""
         return min(self.waits, 1 - max(self.link, self.compute, self.host, self.local))
+
+    def edge_bounds(self):
+        """Whether congestion cannot be what costs the time: without it, a link of a host would be as busy."""
+        return self.edge > 1 - LONG_WAITS and self.edge > max(self.compute, self.host, self.local)
+
+    def network_saves(self):
+        """What no better use of the same links saves more of: what a host sends and receives takes its link as long as before."""
+        return 1 - max(self.edge, self.compute, self.host)
 
     def link_bounds(self):
         return self.link >= BUSY and self.link > max(self.compute, self.host, self.local)

@@ -22,6 +22,18 @@ def size_classes():
     return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in zip(texts, texts[1:])), f"above {texts[-1]}"]
 
 
+def rates_of_ranks(run, links):
+    """bit/s of the fastest link of the host of each rank; 0 if unknown."""
+    if not run.has("ranks", "rank", "node") or run.rows("ranks") == 0 or links.count == 0:
+        return np.zeros(0)
+    rank, node = (column.astype(np.int64) for column in run.columns("ranks", "rank", "node"))
+    of_node = np.zeros(max(int(links.source.max()), int(node.max())) + 1)
+    np.maximum.at(of_node, links.source.astype(np.int64), links.values["rate"])
+    rates = np.zeros(int(rank.max()) + 1)
+    rates[rank] = of_node[node]
+    return rates
+
+
 class Messages:
     """Sums and histograms of /messages, which is never in memory as a whole."""
 
@@ -31,7 +43,8 @@ class Messages:
         self.histogram = np.zeros((len(EDGES) + 1, OCTAVES * STEPS), dtype=np.int64)
         self.largest = np.zeros(len(EDGES) + 1)
         self.total = np.zeros(len(EDGES) + 1)
-        self.sums = dict.fromkeys(("duration", "ideal", "excess", "queueing", "paused", "retransmission"), 0.0)
+        self.sums = dict.fromkeys(("duration", "ideal", "excess", "queueing", "paused", "retransmission", "alone", "latency"), 0.0)
+        self.rates = rates_of_ranks(run, links)
         self.waits = np.zeros((links.count, max(len(jobs.names), 1)))
         self.waits_over_time = np.zeros((links.count, BINS))
         self.excess_of_collective = np.zeros(0)
@@ -55,6 +68,12 @@ class Messages:
         self.sums["duration"] += duration.sum()
         self.sums["ideal"] += np.minimum(ideal, duration).sum()
         self.sums["excess"] += excess.sum()
+        if "source" in block and len(self.rates):
+            # On an idle network, and of this the part that no faster links shorten.
+            rate = self.rates[np.minimum(block["source"], len(self.rates) - 1)]
+            sending = block["bytes"] * 8e12 / np.maximum(rate, 1)
+            self.sums["alone"] += ideal[rate > 0].sum()
+            self.sums["latency"] += np.maximum(ideal - sending, 0)[rate > 0].sum()
         left = excess.copy()
         for name in ("retransmission", "paused", "queueing"):
             if name in block:

@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from matplotlib.collections import LineCollection, PolyCollection  # noqa: E402
+from matplotlib.ticker import LogFormatter  # noqa: E402
 
 from report_page.attribution import category  # noqa: E402
 from report_page.sweep import pareto  # noqa: E402
@@ -23,6 +24,7 @@ CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "ret
 TYPES = {code: np.dtype(name) for name, code in CODES.items()}
 HATCHES = ("", "////", "....")
 MAX_LANES, MAX_BARS, MAX_LINKS = 96, 64, 20_000
+MAX_NAMES, MOST_NAMED_LINKS = 12, 2  # of switches in a row, and links whose ends have names in any case
 
 
 def unpacked(array):
@@ -60,12 +62,20 @@ def draw_timeline(run):
     return figure
 
 
+def named_nodes(tier, origin, target, share):
+    """Nodes for whose names there is room: tiers of few switches, and both ends of the worst links, which are last."""
+    counts = np.bincount(tier)
+    found = {int(node) for node in np.flatnonzero((tier > 0) & (counts[tier] <= MAX_NAMES))}
+    worst = [i for i in range(len(share))[-MOST_NAMED_LINKS:] if share[i] > 0]
+    return sorted(found.union(*({int(origin[i]), int(target[i])} for i in worst)))
+
+
 def draw_topology(run):
     data = run["topology"]
     if data is None:
         return None
     x, y, origin, target = (unpacked(data[name]) for name in ("x", "y", "from", "to"))
-    value, title, scale = unpacked(data["utilization"]) * 100, "utilization (%)", 1
+    value, title, scale = unpacked(data["utilization"]) * 100, "utilisation (%)", 1
     if run["verdict"]["congested"] and unpacked(data["caused"]).any():
         value = unpacked(data["caused"])
         scale, unit = time_axis(value.max())
@@ -79,6 +89,8 @@ def draw_topology(run):
     axes.add_collection(LineCollection(np.stack((a, (a + b) / 2), axis=1), colors="#bbbbbb", linewidths=0.3))
     axes.add_collection(lines)
     axes.plot(x, -y, "s", color="#333333", markersize=2)
+    for node in named_nodes(unpacked(data["tier"]), origin[order], target[order], share):
+        axes.annotate(data["nodes"][node], (x[node], -y[node]), (0, 5), textcoords="offset points", fontsize=7, ha="center")
     axes.axis("off")
     figure.colorbar(lines, ax=axes, label=title, fraction=0.03)
     return figure
@@ -91,13 +103,15 @@ def draw_heat(run):
     values = unpacked(measure["values"]).reshape(-1, measure["bins"])
     if len(values) == 0:
         return None
+    percents = measure["unit"] == "1"
+    values, value_unit = (100 * values, "%") if percents else (values, measure["unit"])
     scale, unit = time_axis(run["end"])
     figure, axes = plt.subplots(figsize=(10, 0.17 * len(values) + 1.4), layout="constrained")
     image = axes.imshow(values, aspect="auto", cmap="magma_r", interpolation="nearest",
                         extent=(0, measure["bins"] * measure["width"] / scale, len(values) - 0.5, -0.5))
     axes.set_yticks(range(len(values)), measure["links"], fontsize=6)
     axes.set(xlabel=f"simulated time ({unit})", xlim=(0, run["end"] / scale))
-    figure.colorbar(image, ax=axes, label=f"{measure['name']} ({measure['unit']})", fraction=0.03)
+    figure.colorbar(image, ax=axes, label=f"{measure['name']} ({value_unit})", fraction=0.03)
     return figure
 
 
@@ -112,7 +126,7 @@ def draw_queues(run):
     axes.set(xlabel=f"simulated time ({unit})", ylabel="bytes not yet transmitted (KiB)", xlim=(0, run["end"] / scale),
              ylim=(0, None))
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)  # curves fill the picture
     return figure
 
 
@@ -126,6 +140,8 @@ def draw_slowdown(run):
                   color="black" if everything else PALETTE[number], label=f"{curve['name']}: {curve['count']}")
     axes.set(xlabel="slowdown against an idle network (1)", ylabel="messages with at most this slowdown (%)",
              xscale="log", ylim=(0, 101))
+    axes.xaxis.set_major_formatter(LogFormatter())
+    axes.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8)
     return figure

@@ -87,14 +87,14 @@ def links_text(run, facts):
 
 
 def run_report(run, exact=False):
-    facts = Facts(run, exact)
+    facts, critical = Facts(run, exact), critical_path(run)
     return {
         "name": run.name, "path": str(run.path), "complete": run.complete, "end": run.end,
-        "jobs": facts.jobs.names, "summary": summary(facts), "verdict": Verdict(facts).data(),
+        "jobs": facts.jobs.names, "summary": summary(facts), "verdict": Verdict(facts, critical).data(),
         "attribution": attribution(run, facts.jobs, facts.collectives), "timeline": timeline(run, facts.jobs),
         "topology": topology(facts.links, facts.delays.of_link), "machine": links_text(run, facts),
         "heat": heat(facts.links, facts.series, facts.messages), "queues": queues(facts.links, facts.series),
         "depths": depths(run, facts.links), "rates": rates(run), "slowdown": facts.messages.slowdown(),
-        "collectives": facts.collectives.table(), "delays": facts.delays.table(), "critical": critical_path(run),
+        "collectives": facts.collectives.table(), "delays": facts.delays.table(), "critical": critical,
         "model": model(run), "parallel": parallel(run), "costs": costs_of(run),
     }

@@ -124,7 +124,8 @@ class Operations:
         if self.run.has("operations", "stream"):
             values = self.read("stream")
             unique, lanes = np.unique(values, return_inverse=True)
-            names = [str(value) if values.dtype.kind in "OSU" else f"stream {value}" for value in unique]
+            names = ["without a stream" if value == "none" else str(value) if values.dtype.kind in "OSU" else f"stream {value}"
+                     for value in unique]
             order = sorted(range(len(names)), key=lambda i: (names[i] != "compute", i))
             return np.argsort(order)[lanes], [names[i] for i in order]
         lanes = np.zeros(len(self.rank), dtype=np.int64)

@@ -5,8 +5,10 @@ from numbers of the file."""
 import numpy as np
 
 import weft_results
-from report_page.attribution import CONGESTION, TITLES, JobParts
+from report_page.attribution import CONGESTION, TITLES, JobParts, category
 from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
+from support.routings import BY_QUEUES
+
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
 # Below this share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
@@ -20,9 +22,8 @@ SHOWN = 0.005
 FOLLOWS = ("window", "own", "credits", "sending")
 
 ADVICE = {
-    "queueing": "more or faster links there, another placement of ranks, better load balancing "
-                "(`network.load_balancing`), or fewer senders at a time may help",
-    "pause": "larger buffers (`network.buffer`), or marking by ECN that slows senders before they are paused, may help",
+    "queueing": "more or faster links there, another placement of ranks, {paths}, or fewer senders at a time may help",
+    "pause": "larger buffers (`{buffer}`), or marking by ECN that slows senders before they are paused, may help",
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "reordering": "paths of more equal length and load, by another load balancing (`network.load_balancing`) or more links, may "
                   "help",
@@ -30,21 +31,27 @@ ADVICE = {
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
 }
 
-# Beside the advice on pacing, where the busiest link is not that of a destination: flows share it by their placement and paths.
-OTHER_PATHS = "another placement of ranks, better load balancing (`network.load_balancing`), or "
+# Beside the advice on pacing and pauses, where the link is not that of a destination: flows share it by their placement and paths.
+OTHER_PATHS = "another placement of ranks, {paths}, "
+# Where the link is that of a destination, all paths end there.
+SENDERS = "fewer senders at a time, less data to it, or a faster link may help; other paths would not"
 # Packets that were sent and did not arrive.
 ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
 # Failures that a sentence lists.
 MOST_FAULTS = 3
 # Below this utilization of all links their rates hardly matter.
 IDLE_LINKS = 0.1
+# From this share on latencies are most of what messages take.
+MOST_LATENCY = 0.5
 
 
 class Verdict:
-    """`kind` is the bound of the run in one word, `sentences` describe it."""
+    """`kind` is the bound of the run in one word, `sentences` describe it. `path` is what critical_path() gives."""
 
-    def __init__(self, facts):
+    def __init__(self, facts, path=None):
         self.facts = facts
+        # Of several jobs it may be the path of another one.
+        self.path = self.path_of(path["sums"]) if path and len(facts.jobs.names) == 1 else {}
         self.job = self.longest_job()
         self.parts = JobParts(facts.run, facts.jobs, self.job)
         self.demands = Demands(facts, self.job, self.job_time(), self.parts)
@@ -52,8 +59,18 @@ class Verdict:
         self.congested = self.is_congested()
         largest = self.what_is_largest()
         self.kind = self.what_bounds(largest)
-        self.by_demand = self.kind != largest  # it follows from one link or rank, not from means
+        self.at_edge = self.kind in CONGESTION and self.kind != "slowed" and self.parts.exact and self.demands.edge_bounds()
+        # It follows from one link or rank, not from means.
+        self.by_demand = self.at_edge or self.kind != largest
         self.sentences = [text for text in (self.bound(), self.place(), self.faults(), self.advice()) if text]
+
+    @staticmethod
+    def path_of(sums):
+        """{category: share} of the critical path."""
+        whole, found = sum(time for _, time in sums), {}
+        for name, time in sums:
+            found[category(name)] = found.get(category(name), 0.0) + ratio(time, whole)
+        return found
 
     def longest_job(self):
         run = self.facts.run
@@ -105,7 +122,7 @@ class Verdict:
         if self.demands.window_bounds():
             return "window"
         if largest in CONGESTION:
-            return largest
+            return "slowed" if self.demands.edge_bounds() and self.demands.edge_row == self.slowed() else largest
         if self.demands.host_bounds():
             return "host"
         if not self.demands.link_bounds():
@@ -113,7 +130,8 @@ class Verdict:
         row, links = self.demands.row, self.facts.links
         if row == self.slowed():
             return "slowed"
-        return "queueing" if queued(links)[row] and links.link_class[row] not in OF_SERVERS else "transfer"
+        # At a host what waits is what it sends or gets anyway.
+        return "queueing" if queued(links)[row] and links.link_class[row] not in OF_SERVERS and not self.is_edge(row) else "transfer"
 
     def what_is_largest(self):
         if not self.parts.total:
@@ -201,10 +219,13 @@ class Verdict:
         if self.by_demand and self.kind == "window":
             return (f"{self.title('window')} bounds {whole}: rank {self.demands.rank} waits for them for "
                     f"{percent(self.demands.waits)} of it, though what it sends waits in no long queues.")
-        if self.by_demand and self.kind in ("queueing", "transfer"):
-            return (f"A busy link bounds {whole}: {self.facts.links.name(self.demands.row)} "
-                    f"({self.facts.links.link_class[self.demands.row]}) was busy for {percent(self.demands.link)} of it, so that all "
-                    f"else together can save at most {self.rest(self.demands.link)}{self.mostly()}{self.also_a_straggler()}.")
+        if self.at_edge or self.by_demand and self.kind in ("queueing", "transfer"):
+            row, share = (self.demands.edge_row, self.demands.edge) if self.at_edge else (self.demands.row, self.demands.link)
+            # Others' messages, placement and paths change what goes over links inside the network.
+            same = "" if self.at_edge or self.is_edge(row) and len(self.facts.jobs.names) == 1 else ", with the same traffic there,"
+            return (f"A busy link bounds {whole}: {self.facts.links.name(row)} ({self.facts.links.link_class[row]}) was busy for "
+                    f"{percent(share)} of it, so that{same} all else together can save at most "
+                    f"{self.rest(share)}{self.mostly()}{self.also_a_straggler()}.")
         if self.by_demand and self.kind == "compute":
             return (f"Compute of one rank bounds {whole}: rank {self.demands.slowest} computes, or serves storage, for "
                     f"{percent(self.demands.compute)} of it, so that all else together can save at most "
@@ -232,6 +253,9 @@ class Verdict:
                     f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
         return f"{self.title(self.kind)} bounds {whole} ({text})."
 
+    def is_edge(self, row):
+        return bool(self.facts.links.leaves_host()[row] or self.facts.links.reaches_host()[row])
+
     def rest(self, share):
         return time_text((1 - share) * self.job_time())
 
@@ -242,10 +266,11 @@ class Verdict:
         return f" (mean of ranks: {', '.join(f'{TITLES[name]} {percent(self.parts.share(name))}' for name in names)})" if names else ""
 
     def also_a_straggler(self):
-        if not self.others_wait():
+        if self.straggler() is None:
             return ""
         rank, late = self.straggler()
-        return f"; rank {rank} computes {time_text(late)} longer than the median, and others wait for it"
+        waited = ", and others wait for it" if self.others_wait() else ""
+        return f"; rank {rank} computes {time_text(late)} longer than the median{waited}"
 
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""
@@ -255,8 +280,13 @@ class Verdict:
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         cause = "A link that is slower than it should be" if self.kind == "slowed" else f"Congestion, mostly {TITLES[self.kind]},"
+        on_path = f", and of its critical path {percent(self.on_path())}" if self.path else ""
         return (f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays "
-                f"({listed}){compute}.")
+                f"({listed}){on_path}{compute}.")
+
+    def on_path(self):
+        """Share of the critical path that congestion delays; without it what the ranks of the job were delayed on average."""
+        return sum(self.path.get(name, 0.0) for name in CONGESTION) if self.path else sum(self.shares.values())
 
     @staticmethod
     def title(kind):
@@ -398,18 +428,18 @@ class Verdict:
         if self.by_demand and self.kind == "window":
             return ("A larger window (`network.window`) may help, by at most "
                     f"{time_text(self.demands.window_saves() * self.job_time())}; faster links would not.")
-        others = ("compute", "local", "peers", "straggler", "host", "idle", *(["transfer"] if self.by_demand else []))
+        if self.at_edge:
+            return self.edge_advice()
+        others = ("compute", "local", "peers", "straggler", "host", "idle", "transfer")
         if self.kind in ADVICE or (self.congested and self.kind not in others):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
-            links = self.facts.links
-            errors = kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum()
-            row = self.pacing_link() if kind == "pacing" else None
-            paths = OTHER_PATHS if row is not None and not links.reaches_host()[row] else ""
-            return f"{self.where_advice(kind)}{ON_WIRES if errors else paths + ADVICE[kind]}."
+            return f"{self.where_advice(kind)}{self.remedy(kind)}{self.at_most(kind)}."
         busiest = self.facts.links.values["utilization"].max(initial=0)
-        if self.kind == "transfer" and 0 < busiest < IDLE_LINKS:
-            return (f"Links were busy for at most {percent(busiest)} of the run, so that latencies count: an algorithm with "
-                    "fewer steps, or fewer and larger messages, may help.")
+        latency = self.latency()
+        if self.kind == "transfer" and (0 < busiest < IDLE_LINKS or latency):
+            share = f", and latencies are {percent(latency)} of the time of messages" if latency else ""
+            return (f"Links were busy for at most {percent(busiest)} of the run{share}, so that latencies count: an algorithm with "
+                    "fewer steps, fewer and larger messages, or shorter ways may help.")
         most = time_text(self.network_saves())
         late = time_text(self.straggler()[1]) if self.kind == "straggler" else ""
         texts = {
@@ -417,7 +447,8 @@ class Verdict:
                        f"would save at most {most}.",
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
                        f"may help, by at most {most}.",
-            "transfer": "Faster links, less data, or more overlap with compute may help.",
+            "transfer": "Faster links, less data, or more overlap with compute may help"
+                        f"{self.what_it_waits_for() if self.parts.share('compute') >= LONG_WAITS else ''}.",
             "straggler": "Less work for that rank, such as fewer blocks in its stage of a pipeline, or a faster one, would help "
                          f"all that wait for it, by at most {late}.",
             "peers": "A more even distribution of work may help, and in a pipeline more micro-batches or another schedule.",
@@ -431,7 +462,80 @@ class Verdict:
             "local": "Another algorithm or protocol of the collectives, more channels (`workload.channels`), larger messages or fewer "
                      "launches may help.",
         }
-        return texts.get(self.kind)
+        text = texts.get(self.kind)
+        return f"{text[:-1]}{self.against_delays()}." if text else None
+
+    def edge_advice(self):
+        """Of a link of a host that is busy all the time: other paths, and senders that hold back, change nothing."""
+        row, links = self.demands.edge_row, self.facts.links
+        of_class = links.values["rate"][links.link_class == links.link_class[row]].max()
+        slower = links.values["rate"][row] < of_class
+        rates = (f"That link has {rate_text(links.values['rate'][row])}, and others of its class have {rate_text(of_class)}: "
+                 if slower else "")
+        towards = links.reaches_host()[row]
+        host = links.target_name[row] if towards else links.source_name[row]
+        text = f"only less data {'to' if towards else 'from'} {host}, or a faster link, would help by more"
+        return f"{rates}{text if slower else text[0].upper() + text[1:]}."
+
+    def remedy(self, kind):
+        """What may help against a kind of congestion."""
+        links, link = self.facts.links, self.link()
+        row = self.row_of(link) if link else None
+        known = str(self.facts.run.attribute("manifest/model", "routing", ""))
+        routing = BY_QUEUES.get(known)
+        paths = "better load balancing (`network.load_balancing`)"
+        if routing:
+            # In tori and grids load balancing chooses between both ways around.
+            paths = f"another routing (`network.routing: {routing}`){f', {paths}' if known.startswith('dimension') else ''}"
+        if kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum():
+            return ON_WIRES
+        at_host = row is not None and links.reaches_host()[row]
+        if kind in ("pause", "pacing") and self.fills(row):
+            kind = "queueing"
+        if kind == "queueing" and at_host:
+            return SENDERS
+        # Pauses between switches that a load balancing does not know.
+        others = (kind == "pacing" or kind == "pause" and routing) and row is not None and not at_host
+        return (f"{OTHER_PATHS if others else ''}{'or ' if others and kind == 'pacing' else ''}{ADVICE[kind]}").format(
+            paths=paths, buffer=self.buffer())
+
+    def buffer(self):
+        """The key of the buffers that stop links when they are full."""
+        with weft_results.open(self.facts.run.path) as run:
+            try:
+                network = run.experiment.get("network") or {}
+            except (weft_results.ResultsError, AttributeError):  # without PyYAML
+                network = {}
+        return "network.credit.buffer" if network.get("flow_control") == "credit" else "network.buffer"
+
+    def fills(self, row):
+        """Whether a link inside the network is busy nearly all the time, so that only less traffic there helps, or more links."""
+        return row is not None and not self.is_edge(row) and self.demands.link > 1 - LONG_WAITS
+
+    def at_most(self, kind):
+        """How much a better use of the same links can save. More or faster links could save more."""
+        link = self.link()
+        if link is not None and self.fills(self.row_of(link)):
+            return ""
+        known = self.parts.exact and kind in ("pause", "pacing", "retransmission", "reordering")
+        return f", by at most {time_text(self.demands.network_saves() * self.job_time())}" if known else ""
+
+    def against_delays(self):
+        """What may help beside, where congestion is not the limit."""
+        share = self.on_path()
+        # Means over ranks hide most of it.
+        hidden = self.kind == "transfer" or not self.path and self.kind in ("local", "peers")
+        if not self.congested or share < (NOTEWORTHY if hidden else LONG_WAITS):
+            return ""
+        where = "of the critical path" if self.path else "of it"
+        return f"; and against delays by congestion, {percent(share)} {where}: {self.remedy(self.worst_congestion())}"
+
+    def latency(self):
+        """The share of latencies in the time of messages, if that is most of it, and no link is busy for so long; else None."""
+        sums = self.facts.messages.sums
+        share = ratio(sums["latency"], sums["alone"])
+        rates_count = self.demands.link > self.parts.share("transfer") / 2
+        return share if share >= MOST_LATENCY and not rates_count else None
 
     def what_it_waits_for(self):
         """What may help beside less compute where ranks wait much for their hosts, a rank for acknowledgements, or ranks for each

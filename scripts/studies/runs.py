@@ -35,8 +35,9 @@ def summary_of(ended):
 class Progress:
     """Lines on standard error: the number of finished cases, and the remaining time."""
 
-    def __init__(self, quiet, total):
+    def __init__(self, quiet, total, command):
         self.quiet, self.total, self.done, self.start = quiet, total, 0, time.monotonic()
+        self.command = command  # whose lines these are
         self.terminal, self.last = sys.stderr.isatty(), None
 
     def tell(self, text):
@@ -45,7 +46,7 @@ class Progress:
 
     def warn(self, text):
         """Also with --quiet."""
-        print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
+        print(f"{chr(13) if self.terminal and self.last else ''}{self.command}: {text}", file=sys.stderr, flush=True)
 
     def step(self, running):
         """One run has ended. The remaining ones are expected to take as long as the earlier ones, on average."""
@@ -57,7 +58,7 @@ class Progress:
             return
         self.last = now
         seconds = (now - self.start) / self.done * left
-        text = f"weft sweep: {self.done} of {self.total} runs, {running} under way, about {seconds:.0f} s left"
+        text = f"{self.command}: {self.done} of {self.total} runs, {running} under way, about {seconds:.0f} s left"
         end = "\n" if not self.terminal or left == 0 else ""
         print(f"{chr(13) if self.terminal else ''}{text:<78}", end=end, file=sys.stderr, flush=True)
 
@@ -71,6 +72,7 @@ class Runs:
         self.mpi_processes, self.quiet, self.excluded, self.what = settings
         self.errors = {}  # {identity: error}
         self.tells_errors = True  # at once; error() has them afterwards
+        self.command = "weft sweep"  # what the user has started, at the beginning of lines
         self.elsewhere = set()  # identities that other programs were found to run
         self.reused = 0
 
@@ -90,7 +92,7 @@ class Runs:
                 self.records.forget(self.identities[number])
         to_run = [number for number in waiting if self.records.find(self.identities[number]) is None]
         self.reused = len(waiting) - len(to_run)
-        progress = Progress(self.quiet, len(to_run))
+        progress = Progress(self.quiet, len(to_run), self.command)
         progress.tell(f"{len(self.cases)} {self.what}: {len(to_run)} to run, {self.reused} have been run before, "
                       f"{len(self.excluded)} break a constraint")
         with Processes(jobs) as processes:

@@ -58,6 +58,7 @@ class Messages:
         ids = self.columns["id"].astype(np.int64)
         self.order = np.argsort(ids, kind="stable")
         self.ids = ids[self.order]
+        self.sent = None  # Sent, once it is needed
 
     def row(self, number):
         """The row of a message, None for -1."""
@@ -69,12 +70,44 @@ class Messages:
     def get(self, row, column):
         return int(self.columns[column][row])
 
+    def freed_by(self, row, time):
+        """The message that the receiver of a slice of a collective sent when the slice's slot became free, before `time`; None if it
+        sends none. A receiver takes a slice and passes on the next one in one step, once the slice is there and there is a slot for
+        what it sends: what made that send late made the slot late."""
+        if self.get(row, "collective") < 0:
+            return None
+        if self.sent is None:
+            self.sent = Sent(self.columns)
+        return self.sent.last_before(self.get(row, "collective"), self.get(row, "destination"), self.get(row, "delivered"), time)
+
+    def parts_of_credit(self, row, time):
+        """Parts of the `time` that the credit for the slot of a message was on its way: longer than on an idle network, it waited in
+        queues."""
+        idle = min(self.round_trips.idle_credit(row), time)
+        return {name: part for name, part in (("credits", idle), ("queueing", time - idle)) if part}
+
     def parts_of(self, row):
         parts = {name.removeprefix("part_"): int(values[row]) for name, values in self.parts.items() if values[row]}
         if "window" not in parts:
             return parts
-        late = parts["window"] - self.round_trips.idle_waits(row, int(self.columns["source"][row]), parts.get("ahead", 0))
+        late = parts["window"] - self.round_trips.idle_waits(row, parts.get("ahead", 0))
         return late_acknowledgements(parts, late)
+
+
+class Sent:
+    """Rows of messages by the collective and the rank that sent them, in order of time."""
+
+    def __init__(self, columns):
+        self.order = np.lexsort((columns["issued"], columns["source"], columns["collective"]))
+        self.issued = columns["issued"][self.order]
+        self.ranks, self.collectives = columns["source"][self.order], columns["collective"][self.order]
+
+    def last_before(self, collective, rank, begin, end):
+        """The row of the last one that was sent at `begin` or later, and before `end`, or None."""
+        first, last = np.searchsorted(self.collectives, [collective, collective + 1])
+        first, last = first + np.searchsorted(self.ranks[first:last], [rank, rank + 1])
+        place = first + int(np.searchsorted(self.issued[first:last], end)) - 1
+        return int(self.order[place]) if place >= first and self.issued[place] >= begin else None
 
 
 class RoundTrips:
@@ -83,7 +116,7 @@ class RoundTrips:
     def __init__(self, run):
         self.sizes = sizes_of(run)
         self.window = self.sizes["window"] if self.sizes else 0
-        needed = {"messages": ["bytes", "ideal"], "ranks": ["rank", "node"], "links": ["from", "rate"]}
+        needed = {"messages": ["bytes", "ideal", "source", "destination"], "ranks": ["rank", "node"], "links": ["from", "rate"]}
         if not all(run.has(table, *columns) for table, columns in needed.items()):
             self.window = 0
         if self.window:
@@ -98,20 +131,33 @@ class RoundTrips:
         """Bytes with those of frames around them."""
         return size + -(-size // self.sizes["mtu"]) * (self.sizes["header"] + self.sizes["wire_overhead"])
 
-    def idle_waits(self, row, source, ahead):
+    def rate(self, row):
+        """bit/s of the slower one of both hosts of a message; 0 if it is unknown."""
+        ends = (int(self.messages[end][row]) for end in ("source", "destination")) if self.window else ()
+        return min((self.rates.get(end, 0) for end in ends), default=0)
+
+    def idle_waits(self, row, ahead):
         """At most this long, in ps: without queues a window is acknowledged a round trip after its first packet was begun. On the way
         a packet takes a frame and the latency, which is what the message takes beyond its frames at the rate; an ACK, whose
         frame is no longer, takes no more than that latency and its frame. The message waits so in each round trip, also in
         those of earlier messages, which its queue pair sent for `ahead` ps."""
-        rate = self.rates.get(source, 0) if self.window else 0
+        rate = self.rate(row)
         if not rate:
             return MAX_TIME
-        size, ideal = int(self.messages["bytes"][row]), int(self.messages["ideal"][row])
-        latency = max(ideal - picoseconds(self.on_wire(size), rate), 0)
+        size, latency = int(self.messages["bytes"][row]), self.latency(row, rate)
         frames = self.on_wire(self.sizes["mtu"]) + self.sizes["ack"] + self.sizes["wire_overhead"]
         wait = 2 * latency + picoseconds(frames - self.on_wire(self.window), rate)
         sent = size + ahead * rate // (8 * 10**12)
         return max(wait, 0) * max(-(-sent // self.window), 1)
+
+    def latency(self, row, rate):
+        """What a message takes beyond its frames at the rate."""
+        return max(int(self.messages["ideal"][row]) - picoseconds(self.on_wire(int(self.messages["bytes"][row])), rate), 0)
+
+    def idle_credit(self, row):
+        """At most this long, in ps, the credit for the slot of a message is on its way on an idle network: as an ACK."""
+        rate = self.rate(row)
+        return self.latency(row, rate) + picoseconds(self.sizes["ack"] + self.sizes["wire_overhead"], rate) if rate else MAX_TIME
 
 
 def picoseconds(size, rate):
@@ -254,29 +300,48 @@ class Walk:
         """The chain of messages that ends with one that was delivered at `time`."""
         get = self.messages.get
         while True:
-            rank, issued = get(message, "source"), get(message, "issued")
-            collective = get(message, "collective")
-            sender = self.sender(message)
-            label = self.operations.label(sender) if sender is not None else ""
             # Without acknowledgements a message ends for its sender when it has left, before it is delivered.
             whole = time == get(message, "delivered")
-            self.add("message" if whole else "sending", issued, time, rank, label=label, collective=collective,
-                     message=message, parts=self.messages.parts_of(message) if whole else {})
-            cause = self.messages.row(get(message, "cause"))
+            self.of_message("message" if whole else "sending", message, get(message, "issued"), time, message=message,
+                            parts=self.messages.parts_of(message) if whole else {})
+            message = self.slots(message)
+            cause, issued = self.messages.row(get(message, "cause")), get(message, "issued")
             if cause is None:
                 break
             time = min(get(cause, "delivered"), issued)
-            self.add("credits" if get(cause, "source") == rank else "handling", time, issued, rank, label=label,
-                     collective=collective)
+            own = get(cause, "source") == get(message, "source")
+            self.of_message("credits" if own else "handling", message, time, issued)
             message = cause
+        rank, sender = get(message, "source"), self.sender(message)
         if sender is None:
             return self.ahead_of(rank, issued)
         start = min(self.operations.get(sender, "start"), issued)
         self.seen.add(sender)
         if self.binding:
             self.starts.add(sender)
-        self.add("launch", start, issued, rank, label=label, collective=collective)
+        self.of_message("launch", message, start, issued)
         return self.ahead_of(rank, start)
+
+    def slots(self, message):
+        """Adds the way of each credit for which `message` waited, and gives the message whose sending freed the first slot, or the
+        same message. What its receiver waited for meanwhile is that for which it was late."""
+        get = self.messages.get
+        while True:
+            cause = self.messages.row(get(message, "cause"))
+            own = cause is not None and get(cause, "source") == get(message, "source")
+            freed = self.messages.freed_by(cause, get(message, "issued")) if own else None
+            if freed is None:
+                return message
+            start, end = get(freed, "issued"), get(message, "issued")
+            self.of_message("credits", message, start, end, parts=self.messages.parts_of_credit(cause, end - start))
+            message = freed
+
+    def of_message(self, kind, row, start, end, **more):
+        """Adds a step of the rank and the operation that send a message."""
+        sender = self.sender(row)
+        label = self.operations.label(sender) if sender is not None else ""
+        self.add(kind, start, end, self.messages.get(row, "source"), label=label,
+                 collective=self.messages.get(row, "collective"), **more)
 
     def sender(self, message):
         """The operation that sent a message."""

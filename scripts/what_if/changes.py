@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What may make a run shorter, as settings of its experiment."""
 
-import h5py
-import numpy as np
 from support import nodes
 from support.quantities import parse_quantity
+from support.routings import BY_QUEUES
+
+from .algorithms import Algorithms
+from .results import NOTEWORTHY, Results
 
 USUAL_WINDOW = "256 KiB"  # docs/reference/network.md
 # Links of these classes are changed together: a GPU's crossbar has the rate of all its links, and a NIC that of its PCIe.
 TOGETHER = {"nvlink": ["nvlink", "gpu"], "nic": ["nic", "pcie", "gpu"]}
 NOT_ALONE = ("gpu", "pcie")
 ONE_WAY = ("star", "line")  # networks with one path between two hosts
+FAULTS = {"failures": "no failures", "loss": "no losses on links"}  # keys of `network`
+CONTROLS = ("dcqcn", "dctcp", "hpcc", "swift", "none")
 
 
 def number(value):
@@ -23,26 +27,12 @@ class Changes:
 
     def __init__(self, base, results, factor):
         self.base, self.factor, self.found = base, factor, {}
-        with h5py.File(results, "r") as file:
-            self.links = self.busy_classes(file)
-            ranks = file["ranks"]
-            self.computes = bool((ranks["compute"][:] > 0).any())
-            self.launches = bool("host" in ranks and (ranks["host"][:] > 0).any())
-            jobs = file["jobs"]
-            self.jobs = list(zip(jobs["name"].asstr()[:].tolist(), jobs["time"][:].tolist(),
-                                 (jobs["background"][:] != 0).tolist()))
+        self.results = Results(results)
+        self.links = self.results.links
         self.packets = (self.at("network.fidelity") or "packet") == "packet"
-        for change in (self.contention, self.rates, self.latency, self.balancing, self.placement, self.window, self.work, self.faults,
-                       self.others):
+        for change in (self.contention, self.rates, self.latency, self.slow_links, self.balancing, self.routing, self.placement, self.window,
+                       self.control, self.buffers, self.work, self.slow_ranks, self.collectives, self.faults, self.others):
             change()
-
-    @staticmethod
-    def busy_classes(file):
-        """Classes of links that carried something, the busiest first."""
-        links = file["links"]
-        names, busy = links["link_class"].asstr()[:], links["busy"][:]
-        most = {name: int(busy[names == name].max()) for name in np.unique(names)}
-        return sorted((name for name in most if most[name] > 0), key=lambda name: (-most[name], name))
 
     def at(self, path):
         return nodes.at_path(self.base, path)
@@ -57,8 +47,10 @@ class Changes:
         self.add(name, workload__transform=[*(self.at("workload.transform") or []), {"scale": change}])
 
     def contention(self):
+        """An ideal network has no faults, which are what slows it otherwise."""
+        faults = {f"network__{key}": [] for key in FAULTS if self.at(f"network.{key}")}
         if self.packets:
-            self.add("no contention (ideal network)", network__fidelity="ideal")
+            self.add(f"no contention{', no faults' if faults else ''} (ideal network)", network__fidelity="ideal", **faults)
 
     def rates(self):
         times = f"{number(self.factor)} times as fast"
@@ -79,6 +71,11 @@ class Changes:
             self.add("packets sprayed over all paths", network__load_balancing="spray")
             self.add("adaptive load balancing", network__load_balancing="adaptive")
 
+    def routing(self):
+        routing = BY_QUEUES.get(self.results.attributes.get("routing"))
+        if self.packets and routing:
+            self.add(f"routing {routing}", network__routing=routing)
+
     def placement(self):
         known = self.at("workload.placement")
         if known not in (None, "packed") and self.at("workload.kind") != "jobs":
@@ -90,24 +87,76 @@ class Changes:
             self.add(f"a window {number(self.factor)} times as large",
                      network__window=f"{round(window[0] * self.factor)} B")
 
+    def control(self):
+        known = self.at("network.congestion_control") or "none"
+        if self.packets and known != "none":
+            for name in CONTROLS:
+                if name != known:
+                    self.add(f"congestion control {name}", network__congestion_control=name)
+
+    def buffers(self):
+        for path in ("network.buffer.size", "network.credit.buffer"):
+            size = parse_quantity(str(self.at(path)))
+            if self.packets and size and size[0] and (self.results.drops or self.results.paused):
+                self.found[f"buffers {number(self.factor)} times as large"] = {path: f"{round(size[0] * self.factor)} B"}
+
+    def slow_links(self):
+        """Links that are slower than all others of their class, as fast as these."""
+        for name, slow in self.results.slow_links.items():
+            changes = [{"link": [a, b], "rate": number(times)} for a, b, times in slow]
+            which = " - ".join(slow[0][:2]) + (f" and {len(slow) - 1} more" if len(slow) > 1 else "")
+            self.add(f"{which} as fast as other {name} links", topology__what_if=[*(self.at("topology.what_if") or []), *changes])
+
     def work(self):
         times = f"{number(self.factor)} times as fast"
-        if self.computes:
+        if self.results.computes:
             self.transform(f"devices {times}", kernels="*", by=number(1 / self.factor))
-        if self.launches:
+        if self.results.launches:
             self.transform(f"hosts launch {times}", host="*", by=number(1 / self.factor))
             if self.at("workload.framework"):
                 self.add("CUDA graphs", workload__cuda_graphs="true")
 
+    def slow_ranks(self):
+        """Few ranks that compute longer than the others of their job, as long as the median."""
+        slow = self.results.slow_ranks
+        if slow:
+            changes = [{"scale": {"kernels": "*", "ranks": [str(rank)], "by": number(1 / times)}} for rank, times in slow]
+            which = f"rank {slow[0][0]}" + (f" and {len(slow) - 1} more" if len(slow) > 1 else "")
+            self.add(f"{which} no slower than the median", workload__transform=[*(self.at("workload.transform") or []), *changes])
+        noise = self.at("workload.compute_noise")
+        if isinstance(noise, dict) and set(noise) - {"slow_ranks"}:
+            self.add("no compute noise", workload__compute_noise={})
+
+    def collectives(self):
+        if self.results.communicates < NOTEWORTHY:
+            return
+        path, workload = self.job()
+        for name, settings in Algorithms(workload, self.results, self.factor).found.items():
+            if path is None:
+                self.found[name] = {f"workload.{key}": value for key, value in settings.items()}
+            else:
+                words = [f"{key}={value}" for key, value in settings.items()]
+                self.found[name] = {path: [*(self.at(path) or []), *words]}
+
+    def job(self):
+        """(path of the settings of the longest job, None if there is one job, and its workload as far as the experiment has it)."""
+        jobs = self.at("workload.jobs")
+        if self.at("workload.kind") != "jobs" or not isinstance(jobs, list):
+            workload = self.at("workload")
+            return None, workload if isinstance(workload, dict) else {}
+        wanted = self.results.jobs[self.results.job]
+        place = next((i for i, job in enumerate(jobs) if (job.get("name") or f"job{i}") == wanted), 0)
+        workload = jobs[place].get("workload")
+        return f"workload.jobs.{place}.set", workload if isinstance(workload, dict) else {}
+
     def faults(self):
-        for key, name in (("failures", "no failures"), ("loss", "no losses on links")):
+        for key, name in FAULTS.items():
             if self.at(f"network.{key}"):
                 self.add(name, **{f"network__{key}": []})
 
     def others(self):
         if self.at("background"):
             self.add("no background", background=[])
-        names = [name for name, *_ in self.jobs]
-        if self.at("workload.kind") == "jobs" and len(names) > 1:
-            longest = max((job for job in self.jobs if not job[2]), key=lambda job: job[1])[0]
+        if self.at("workload.kind") == "jobs" and len(self.results.jobs) > 1:
+            longest = self.results.jobs[self.results.job]
             self.add(f"job {longest} alone", workload__only=longest)

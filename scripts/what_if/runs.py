@@ -90,6 +90,7 @@ class WhatIf:
         write_whole(self.study, f"# Made by `weft what-if {self.path}`; `weft sweep` runs it, too.\n{text}")
         sweep = Sweep(str(self.study), str(self.study.with_suffix(".h5")), self.quiet)
         sweep.runs.tells_errors = False  # the table has them
+        sweep.runs.command = "weft what-if"
         return sweep
 
     def saved(self, time):

@@ -9,6 +9,10 @@ function axis(extra) {
     ticks: {stroke: () => theme.line, width: 1}, ...extra};
 }
 
+function titled(label) {
+  return {label, labelFont: FONT, labelSize: 20};
+}
+
 function timeAxis() {
   return axis({
     space: 90,
@@ -106,8 +110,8 @@ function slowdownCurves(box, run) {
       paths: uPlot.paths.stepped({align: 1})}));
   drawCurves(box, "slowdown", "Share of messages with at most a slowdown, by size. Plus and minus zoom.", {
     scales: {x: {time: false, distr: 3, range: (plot, low, high) => [low, high * 1.02]}, y: {range: [0, 1.02]}},
-    axes: [axis({values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick, 3))), space: 60}),
-      valueAxis("1")],
+    axes: [axis({values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick, 3))), space: 60,
+      ...titled("slowdown")}), {...valueAxis("1"), ...titled("share of messages")}],
     series: [{label: "slowdown", value: (plot, value) => (value === null ? "–" : digits(value))}, ...lines],
     legend: {live: true},
   }, [x, ...stepped]);

@@ -112,6 +112,9 @@ class Topology {
     const perTier = new Map();
     for (const tier of this.tier) perTier.set(tier, (perTier.get(tier) || 0) + 1);
     context.textAlign = "center";
+    // The ends of the worst link have their names where others have no room.
+    const worst = this.order[this.order.length - 1];
+    const ends = this.share(worst) > 0 ? [this.from[worst], this.to[worst]] : [];
     for (let node = 0; node < this.x.length; node++) {
       const [x, y] = this.place(node), room = this.width * this.zoomed / perTier.get(this.tier[node]);
       if (x < -20 || y < -20 || x > this.width + 20 || y > this.tall + 20) continue;
@@ -119,7 +122,7 @@ class Topology {
       context.fillStyle = this.tier[node] ? theme.ink : theme.soft;
       context.fillRect(x - size, y - size, 2 * size, 2 * size);
       context.fillStyle = theme.soft;
-      if (room > 62) context.fillText(this.data.nodes[node], x, y + (this.y[node] > 0.5 ? 14 : -14));
+      if (room > 62 || ends.includes(node)) context.fillText(this.data.nodes[node], x, y + (this.y[node] > 0.5 ? 14 : -14));
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -70,6 +71,21 @@ double read_resize_factor(const Spec& map) {
   return to / from;
 }
 
+/// The ranks that are meant; none: all.
+std::set<std::uint32_t> read_ranks(const Spec& map, std::uint32_t ranks) {
+  std::set<std::uint32_t> found;
+  const auto list = map.find("ranks");
+  if (!list) return found;
+  for (const Spec& one : list->items()) {
+    const std::int64_t rank = one.integer(0);
+    if (rank >= ranks)
+      throw one.error(fmt::format("rank {} is out of range: there are ranks 0 to {}", rank, ranks - 1));
+    found.insert(static_cast<std::uint32_t>(rank));
+  }
+  if (found.empty()) throw list->error("found no rank; expected a list such as [3], or no 'ranks' for all");
+  return found;
+}
+
 std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std::string& name, const Spec& value) {
   if (name == "repeat") {
     constexpr std::int64_t max = 1'000'000;
@@ -79,8 +95,9 @@ std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std:
     const auto of_host = value.find("host");
     if (of_host && value.has("kernels")) throw of_host->error("found with 'kernels'; expected one of the two");
     const std::string pattern = of_host ? of_host->text() : value.at("kernels").text();
-    workload =
-        with_scaled_kernels(std::move(workload), of_host ? Worker::host : Worker::device, pattern, read_factor(value));
+    const std::set<std::uint32_t> ranks = read_ranks(value, workload->ranks());
+    workload = with_scaled_kernels(std::move(workload), of_host ? Worker::host : Worker::device, pattern,
+                                   read_factor(value), ranks);
   } else if (name == "fuse") {
     const double factor = value.has("by") ? read_factor(value) : 1;
     workload = with_fused_kernels(std::move(workload), value.at("kernels").text(), factor);

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include "schedule/transform/transform_operations.hpp"
@@ -25,12 +27,18 @@ Time scaled(Time time, double factor) {
 using MakeProgram = std::function<std::unique_ptr<RankProgram>(std::unique_ptr<RankProgram>)>;
 class FilteredWorkload final : public TransformedWorkload {
  public:
-  FilteredWorkload(std::unique_ptr<Workload> before, MakeProgram make, std::string line)
-      : TransformedWorkload(std::move(before), std::move(line)), make_(std::move(make)) {}
-  std::unique_ptr<RankProgram> program(Rank rank) const override { return make_(inner().program(rank)); }
+  /// Of these ranks; empty: of all.
+  FilteredWorkload(std::unique_ptr<Workload> before, MakeProgram make, std::string line,
+                   std::set<std::uint32_t> ranks = {})
+      : TransformedWorkload(std::move(before), std::move(line)), make_(std::move(make)), ranks_(std::move(ranks)) {}
+  std::unique_ptr<RankProgram> program(Rank rank) const override {
+    const bool meant = ranks_.empty() || ranks_.contains(rank.value());
+    return meant ? make_(inner().program(rank)) : inner().program(rank);
+  }
 
  private:
   MakeProgram make_;
+  std::set<std::uint32_t> ranks_;
 };
 
 class ScaledProgram final : public ProgramFilter {
@@ -170,14 +178,17 @@ bool is_kernel(const Operation& operation, const std::string& pattern) {
 }
 
 std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, Worker worker,
-                                              const std::string& pattern, double factor) {
+                                              const std::string& pattern, double factor,
+                                              const std::set<std::uint32_t>& ranks) {
+  const std::string whose = ranks.empty() ? "" : fmt::format(" of the ranks {}", fmt::join(ranks, ", "));
   return std::make_unique<FilteredWorkload>(
       std::move(inner),
       [worker, pattern, factor](std::unique_ptr<RankProgram> program) {
         return std::make_unique<ScaledProgram>(std::move(program), worker, pattern, factor);
       },
-      fmt::format("{} '{}' take {} times as long", worker == Worker::host ? "operations of hosts" : "kernels", pattern,
-                  factor));
+      fmt::format("{} '{}'{} take {} times as long", worker == Worker::host ? "operations of hosts" : "kernels",
+                  pattern, whose, factor),
+      ranks);
 }
 
 std::unique_ptr<Workload> without_kernels(std::unique_ptr<Workload> inner, const std::string& pattern) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,10 @@ struct CallChoice {
   bool fits(const CollectiveCall& call) const;
 };
 
-/// Computations of devices, or of hosts, take `factor` times as long.
+/// Computations of devices, or of hosts, take `factor` times as long: those of `ranks`, or of all if there are none.
 std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, Worker worker,
-                                              const std::string& pattern, double factor);
+                                              const std::string& pattern, double factor,
+                                              const std::set<std::uint32_t>& ranks);
 /// Computations or collectives are not there: what waited for one waits for what it waited for. Exactly one of both is
 /// given.
 std::unique_ptr<Workload> without_kernels(std::unique_ptr<Workload> inner, const std::string& pattern);

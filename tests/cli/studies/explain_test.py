@@ -72,6 +72,24 @@ class Explain(ProgramTest):
         self.assertGreater(found["window"] / sum(found.values()), 0.5)
         self.assertNotIn("queueing", found)
 
+    def test_waits_for_slots(self):
+        """A slot at a receiver is free when this one sends on what it holds. So the path goes on to what the receiver waited for,
+        here a link of a quarter of the rate, or a link that a ring crosses twice, and no longer than a credit is on its way
+        on an idle network is said to be a wait for slots: 4 links of 500 ns, a packet at each of 3 switches, and its frame."""
+        leaves = {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 4, "spines": 2, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+        slow = {**leaves, "what_if": [{"link": ["leaf0", "host2"], "rate": 0.25}]}
+        ring = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 8, "size": "8 MiB"}
+        packet, ack = (4096 + 62 + 20) * 80, (66 + 20) * 80  # ps at 100 Gb/s
+        way = 4 * 500_000 + 3 * packet + ack
+        for topology, workload in ((slow, {**ring, "channels": 2}),
+                                   ({**leaves, "spines": 1}, {**ring, "placement": {"hosts": [0, 4, 5, 1, 2, 6, 7, 3]}})):
+            with self.subTest(workload):
+                steps = self.assert_chain(self.run_it(workload, topology, {"window": "1 MiB"}))
+                credits = [step for step in steps if step.kind == "credits"]
+                self.assertGreater(sum(step.time for step in credits), 0.05 * steps[-1].end)  # how much there is to explain
+                for step in credits:
+                    self.assertLessEqual(critical_path.sums([step]).get("credits", 0), way)
+
     def test_the_path_is_a_chain(self):
         workloads = [collective(), collective(collective="all_to_all", algorithm="pairwise"),
                      collective(algorithm="double_binary_tree", step_latency="1 us", launch_latency="3 us"),
@@ -101,7 +119,7 @@ class Explain(ProgramTest):
     def test_it_is_the_same_for_any_number_of_processes(self):
         for network in ({}, {"fidelity": "ideal"}):
             alone = self.steps(self.run_it(collective(), FAT_TREE, network))
-            for ranks in (2, 4):
+            for ranks in (2, 3, 4, 8):
                 self.assertEqual(alone, self.steps(self.run_it(collective(), FAT_TREE, network, ranks=ranks)))
 
     def test_a_straggler(self):

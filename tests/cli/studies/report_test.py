@@ -6,6 +6,7 @@ nothing is fetched, short operations are seen, keys work."""
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -229,7 +230,7 @@ class Verdicts(PageTest):
         self.assertEqual(self.number("[data-fact=dropped]"), links["lost"].sum())
 
     def test_a_link_that_is_slower_than_those_before_it(self):
-        """In a ring only one rank sends to another, here over a link of a tenth of the rate."""
+        """In a ring only one rank sends to another, here over a link of a tenth of the rate, which is busy all the time."""
         links = [{"from": f"host{host}", "to": "switch0", "rate": "10 Gb/s" if host == 3 else "100 Gb/s"} for host in range(8)]
         _, file = self.simulate({
             "topology": {"kind": "graph", "hosts": 8, "switches": 1, "link_delay": "500 ns", "links": links},
@@ -237,7 +238,9 @@ class Verdicts(PageTest):
         self.show(file)
         self.assertEqual(self.verdict()["link"], "switch0 → host3")
         self.assertNotIn("Many send", self.text(".verdict"))
-        self.assertIn("That link has 10 Gb/s, and links before it have 100 Gb/s", self.text(".verdict"))
+        self.assertIn("A busy link bounds the run", self.text(".verdict"))
+        self.assertIn("That link has 10 Gb/s, and others of its class have 100 Gb/s: only less data to host3, or a faster link",
+                      self.text(".verdict"))
 
     def test_latencies_bound_small_messages(self):
         """Of 14 steps of two links with 2 us each nearly all is latency: no slot is missing, and links are idle."""
@@ -247,6 +250,102 @@ class Verdicts(PageTest):
         self.show(file)
         self.assertEqual(self.verdict()["verdict"], "transfer")
         self.assertIn("latencies count", self.text(".verdict"))
+
+    def test_latencies_bound_messages_of_busier_links(self):
+        """A ring all-reduce of 1 MB on 4 ranks sends 250 kB in each step, in two slices (NCCL's): 2.5 us for 125 kB at 400 Gb/s, and two
+        links of 10 us. 20 / 22.5 = 89 % are latency, though links are busy for more than a tenth of the time."""
+        star = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "10 us"}
+        _, file = self.simulate({"topology": star, "network": {**NETWORK, "window": "1 MiB"}, "workload": {
+            "kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "1 MB"}})
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        self.assertGreater(table(file, "links")["utilization"].max(), 0.1)
+        self.assertIn("latencies are 89 % of the time of messages", self.text(".verdict"))
+
+    def test_an_incast_that_only_its_link_bounds(self):
+        """8 senders of 1 MiB fill the link of the receiver, so that an ideal network takes as long: only the first packet's way
+        is left beside it, which is less than 1 % of the time."""
+        _, file = self.simulate({
+            "topology": {"kind": "star", "hosts": 9, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+            "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "512 KiB"}},
+            "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 8, "size": "1 MiB"}})
+        links = table(file, "links")
+        self.assertGreater(links["busy"].max(), 0.99 * table(file, "jobs")["time"][0])
+        self.show(file)
+        self.assertIn("A busy link bounds the run", self.text(".verdict"))
+        self.assertIn("Only less data to host0, or a faster link, would help", self.text(".verdict"))
+        self.assertNotIn("network.buffer", self.text(".verdict"))
+        self.assertNotIn("load_balancing", self.text(".verdict"))
+
+    def test_what_congestion_control_can_save(self):
+        """With DCQCN the link of the receiver is idle for a part of the time: without that part, the run takes what 8 messages
+        take there."""
+        _, file = self.simulate({
+            "topology": {"kind": "star", "hosts": 9, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+            "network": {**NETWORK, "congestion_control": "dcqcn"},
+            "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 8, "size": "1 MiB"}})
+        time = table(file, "jobs")["time"][0]
+        idle = time - 8 * 256 * (4096 + 62 + 20) * 8 * 10  # 256 packets of each, 10 ps for a bit
+        self.assertGreater(idle, 0.1 * time)
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "pacing")
+        said = re.search(r"by at most ([0-9.]+) (µs|ms)", self.text(".verdict"))
+        self.assertAlmostEqual(float(said[1]) * {"µs": 1e6, "ms": 1e9}[said[2]] / idle, 1, delta=0.01)
+
+    def test_a_slow_rank_for_which_nobody_waits(self):
+        """Rank 3 computes 60 us longer beside an all-reduce of 4 ranks that takes 2 x 3/4 of 8 MiB at 100 Gb/s, 1 ms: it is told,
+        and not that others wait."""
+        operations = [{"rank": rank, "compute": "160 us" if rank == 3 else "100 us"} for rank in range(4)]
+        operations.append({"collective": "all_reduce", "algorithm": "ring", "size": "8 MiB", "stream": "communication"})
+        _, file = self.simulate({"topology": STAR, "network": NETWORK, "workload": {
+            "kind": "program", "ranks": 4, "operations": operations}})
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        self.assertIn("rank 3 computes 60 µs longer than the median.", self.text(".verdict"))
+
+    def test_larger_buffers_are_not_advised_where_a_link_is_full(self):
+        """A ring that crosses one spine 16 times fills the leaves' links, so that twice the buffers save nothing."""
+        order = [host for pair in zip(range(8), range(8, 16)) for host in pair]
+        experiment = {"topology": {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 8, "link_rate": "100 Gb/s",
+                                   "link_delay": "500 ns"},
+                      "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "512 KiB"}},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB",
+                                   "placement": {"hosts": order}}}  # fmt: skip
+        saved = self.saved(experiment, buffer={"size": "1 MiB"})
+        self.assertLess(saved, 0.03)
+        self.assertEqual(self.verdict()["verdict"], "pause")
+        self.assertNotIn("network.buffer", self.text(".verdict"))
+        self.assertIn("more or faster links there", self.text(".verdict"))
+
+    def test_a_routing_that_looks_at_queues_is_advised(self):
+        """Each group of a dragonfly sends to the next one over one link. Another load balancing has no other path; another
+        routing has, as a run shows."""
+        experiment = {"topology": {"kind": "dragonfly", "a": 4, "h": 2, "p": 2, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+                      "network": {**NETWORK, "flow_control": "credit"},
+                      "workload": {"kind": "traffic", "pattern": "pairs", "size": "256 KiB",
+                                   "pairs": [[host, (host + 8) % 72] for host in range(72)]}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        self.show(file)
+        self.assertIn("network.routing: dragonfly_ugal", self.text(".verdict"))
+        self.assertNotIn("load_balancing", self.text(".verdict"))
+        experiment["network"]["routing"] = "dragonfly_ugal"
+        helped, _ = self.simulate(experiment)
+        self.assertLess(helped["simulated_time_ps"], summary["simulated_time_ps"] / 2)
+
+    def test_the_critical_path_says_how_much_congestion_delays(self):
+        """Data-parallel ranks on random hosts wait for each other, and few of them for the link that two share: means over ranks
+        say less than what an ideal network saves, and the path about as much."""
+        experiment = {"topology": {"kind": "leaf_spine", "leaves": 4, "hosts_per_leaf": 4, "spines": 1, "link_rate": "100 Gb/s",
+                                   "link_delay": "500 ns"}, "network": NETWORK,
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB",
+                                   "placement": {"kind": "random", "seed": 3}},
+                      "output": {"attribution": "full", "operations": True}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        self.show(file)
+        said = re.search(r"of its critical path ([0-9.]+) %", self.text(".verdict"))
+        ideal, _ = self.simulate(experiment, "--set", "network.fidelity=ideal")
+        saved = 100 * (1 - ideal["simulated_time_ps"] / summary["simulated_time_ps"])
+        self.assertAlmostEqual(float(said[1]), saved, delta=10)
 
     def test_a_shared_link_shows_both_jobs(self):
         _, file = self.simulate(SHARED)

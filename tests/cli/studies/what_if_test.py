@@ -7,6 +7,8 @@ import pathlib
 import sys
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, weft
 
@@ -81,7 +83,9 @@ class WhatIf(ProgramTest):
         self.assertGreater(saves["devices 2 times as fast"], 0)
         experiment = {**ONE_LINK, "network": {**ONE_LINK["network"], "failures": [
             {"at": "1 us", "link": ["leaf0", "spine0"], "rate": "50 Gb/s"}]}}  # fmt: skip
-        self.assertAlmostEqual(self.saves(self.what_if(experiment))["no failures"], 0.5, delta=0.01)
+        saves = self.saves(self.what_if(experiment))
+        self.assertAlmostEqual(saves["no failures"], 0.5, delta=0.01)
+        self.assertAlmostEqual(saves["no contention, no faults (ideal network)"], 7 / 8, delta=0.01)
 
     def test_hosts_that_launch(self):
         """With CUDA graphs no launch is left, and with hosts twice as fast half of them."""
@@ -95,14 +99,100 @@ class WhatIf(ProgramTest):
         self.assertLess(saves["devices 2 times as fast"], 0.1)
         self.assertNotIn("no contention (ideal network)", saves)
 
+    def test_a_slow_rank(self):
+        """Rank 5 of 8 computes 150 us, the others 100, and then all wait for each other: without it a third is saved, and with
+        all devices twice as fast a half."""
+        workload = {"kind": "program", "ranks": 8, "operations": [
+            {"rank": "all", "id": "work", "compute": "100 us"},
+            {"collective": "all_reduce", "size": "8 B", "after": "work"}],
+            "transform": [{"scale": {"kernels": "*", "ranks": [5], "by": 1.5}}]}  # fmt: skip
+        topology = {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "1 ns"}
+        saves = self.saves(self.what_if({"topology": topology, "network": NETWORK, "workload": workload}))
+        self.assertAlmostEqual(saves["rank 5 no slower than the median"], 1 / 3, delta=0.01)
+        self.assertAlmostEqual(saves["devices 2 times as fast"], 1 / 2, delta=0.01)
+        self.assertNotIn("all_reduce by double_binary_tree", saves)  # it takes too little time
+        even = self.saves(self.what_if({"topology": topology, "network": NETWORK, "workload": {**workload, "transform": []}}))
+        self.assertEqual([name for name in even if name.startswith("rank")], [])
+
+    def test_a_slow_link(self):
+        """One link of 8 has a quarter of the rate, and each host sends once: as fast as the others it takes a quarter."""
+        topology = {"kind": "star", "hosts": 8, "link_rate": "100 Gb/s", "link_delay": "100 ns",
+                    "what_if": [{"link": ["host3", "switch0"], "rate": 0.25}]}
+        workload = {"kind": "traffic", "pattern": "pairs", "size": "4 MB", "pairs": [[i, (i + 1) % 8] for i in range(8)]}
+        network = {**NETWORK, "window": "1 MiB"}
+        saves = self.saves(self.what_if({"topology": topology, "network": network, "workload": workload}))
+        self.assertAlmostEqual(saves["host3 - switch0 as fast as other host links"], 0.75, delta=0.01)
+
+    def test_algorithms_of_collectives(self):
+        """Messages of a few bytes take the latency L of a way. The ring takes 2 (n - 1) L for n ranks, recursive doubling log2 n L,
+        and halving and doubling twice that (Thakur et al. 2005, doi:10.1177/1094342005051521)."""
+        topology = {"kind": "star", "hosts": 16, "link_rate": "400 Gb/s", "link_delay": "5 us"}
+        workload = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 16, "size": "64 B"}
+        found = self.what_if({"topology": topology, "network": NETWORK, "workload": workload})
+        saves = self.saves(found)
+        self.assertAlmostEqual(saves["all_reduce by recursive_doubling"], 1 - 4 / 30, delta=0.005)
+        self.assertAlmostEqual(saves["all_reduce by halving_doubling"], 1 - 8 / 30, delta=0.005)
+        self.assertNotIn("all_reduce by ring", saves)
+        # Of several jobs it is that of the longest one that is changed.
+        jobs = [{"name": "short", "workload": {**workload, "ranks": 2}},
+                {"workload": workload, "set": ["ranks=8"]}]
+        found = self.what_if({"topology": topology, "network": NETWORK, "workload": {"kind": "jobs", "jobs": jobs}})
+        self.assertEqual((found["job"], found["refused"]), ("job1", {}))
+        changed = {row["change"]: row for row in found["changes"]}["all_reduce by recursive_doubling"]
+        self.assertEqual(changed["settings"], {"workload.jobs.1.set": ["ranks=8", "algorithm=recursive_doubling"]})
+        self.assertAlmostEqual(changed["saves"], 1 - 3 / 14, delta=0.005)
+
+    def test_a_routing_by_queues_on_a_dragonfly(self):
+        """Each group sends to the next one over one global link of rate r: h p a = 8 messages share it. Over all groups, which
+        minimal routing does not use, there is more room (Kim et al. 2008)."""
+        topology = {"kind": "dragonfly", "a": 4, "h": 2, "p": 2, "link_rate": "100 Gb/s", "link_delay": "100 ns"}
+        workload = {"kind": "traffic", "pattern": "pairs", "size": "256 KiB", "pairs": [[i, (i + 8) % 72] for i in range(72)]}
+        saves = self.saves(self.what_if({"topology": topology, "network": {**NETWORK, "flow_control": "credit"}, "workload": workload}))
+        self.assertGreater(saves["routing dragonfly_ugal"], 0.6)
+        self.assertAlmostEqual(saves["global links 2 times as fast"], 0.5, delta=0.05)
+
+    def test_congestion_control_and_buffers(self):
+        """Eight senders of one receiver take 8 S / r with congestion control or without it: DCQCN leaves the link idle meanwhile."""
+        experiment = {"topology": {"kind": "star", "hosts": 9, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+                      "network": {"congestion_control": "dcqcn"},
+                      "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 8, "size": "1 MiB"}}  # fmt: skip
+        found = self.what_if(experiment)
+        packets = 256  # of 4096 B, with 82 B around each
+        least = 8 * packets * (4096 + 82) * 8 / 100e9 * 1e12
+        self.assertAlmostEqual(self.saves(found)["congestion control none"], 1 - least / found["time_ps"], delta=0.01)
+        lossless = {**experiment, "network": {"flow_control": "pfc", "buffer": {"size": "256 KiB"}}}
+        self.assertAlmostEqual(self.saves(self.what_if(lossless))["buffers 2 times as large"], 0, delta=0.01)
+
+    def test_machines_of_files(self):
+        """A machine of a file is changed as one whose parameters the experiment has: GraphML, another file's map, and a list of
+        links."""
+        self.write({"topology": ONE_LINK["topology"], "workload": ONE_LINK["workload"]}, "machine.yaml")
+        for kind in ("graphml", "yaml"):
+            self.run_weft("topology", "machine.yaml", "--export", kind, "-o", f"exported.{kind}", "--quiet")
+        graph = yaml.safe_load((self.folder / "exported.yaml").read_text())
+        for topology in ({"kind": "file", "path": "exported.graphml"}, {"kind": "file", "path": "machine.yaml"}, graph):
+            with self.subTest(topology["kind"]):
+                found = self.what_if({**ONE_LINK, "topology": topology})
+                self.assertEqual(found["refused"], {})
+                self.assertAlmostEqual(self.saves(found)["all links 2 times as fast"], 0.5, delta=0.01)
+
     def test_the_same_on_any_number_of_processes_and_again(self):
-        experiment = self.write(ONE_LINK)
+        """The same figures, and in each run's file all tables, on 1, 2, 3, 4 and 8 processes."""
+        traffic = {**ONE_LINK["workload"], "size": "40 kB"}
+        experiment = self.write({**ONE_LINK, "workload": traffic})
         one = self.what_if(experiment, "-j", "1")
         again = self.run_weft("what-if", experiment, "-o", "study.yaml", "--json")
         self.assertEqual(json.loads(again.out), one)
         self.assertIn("0 to run", again.err)
-        self.assertEqual(self.run_weft("what-if", experiment, "-o", "two.yaml", "--json", "-n", "2", "-j", "1").out.replace(
-            "two.yaml", "study.yaml"), again.out)
+        self.assertEqual({line.split(":")[0] for line in again.err.splitlines()}, {"weft what-if"})
+        files = sorted((self.folder / "study.runs").glob("*.h5"))
+        self.assertEqual(len(files), 1 + len(one["changes"]))
+        for processes in (2, 3, 4, 8):
+            study = f"of_{processes}"
+            more = self.run_weft("what-if", experiment, "-o", f"{study}.yaml", "--json", "-n", str(processes), "-j", "1")
+            self.assertEqual(more.out.replace(f"{study}.yaml", "study.yaml"), again.out)
+            for file in files:
+                self.assert_same_results(file, self.folder / f"{study}.runs" / file.name, context=f"{processes} processes")
 
     def test_what_is_refused_is_told(self):
         """TCP in the background needs packets: the ideal network is refused with weft's own words, and all else is run."""

@@ -191,7 +191,7 @@ class Pytorch(ImportTest):
         self.imported("traces")
         self.run_imported()
         alone = self.summary["fingerprint"]
-        for ranks in (2, 4):
+        for ranks in (2, 3, 4, 8):
             self.run_imported(ranks=ranks)
             self.assertEqual(self.summary["fingerprint"], alone)
 

@@ -40,6 +40,11 @@ class Transform(ProgramTest):
                                                    "gemm 2": (9, 17)})
         self.assertEqual(self.rows(self.KERNELS, {"scale": {"kernels": "gemm*", "by": 0.5}}),
                          {"gemm 1": (0, 2), "zero": (2, 4), "add 1": (4, 7), "add 2": (7, 8), "gemm 2": (7, 11)})
+        # Of the ranks that are named: of this one, or of others.
+        two = {**self.KERNELS, "ranks": 2}
+        of = {"scale": {"kernels": "gemm*", "by": 0.5}}
+        self.assertEqual(self.rows(two, {"scale": {**of["scale"], "ranks": [0]}}), self.rows(two, of))
+        self.assertEqual(self.rows(two, {"scale": {**of["scale"], "ranks": [1]}}), self.rows(two))
         # Operations that waited for "zero" wait for "gemm 1".
         self.assertEqual(self.rows(self.KERNELS, {"remove": {"kernels": "zero"}}),
                          {"gemm 1": (0, 4), "add 1": (4, 7), "add 2": (7, 8), "gemm 2": (7, 15)})
@@ -112,7 +117,7 @@ class Transform(ProgramTest):
             self.assertRegex(out, r"transform +" + line.replace("*", r"\*"))
 
     def test_the_same_on_any_number_of_processes(self):
-        path = self.write(self.collectives({"scale": {"kernels": "*", "by": 0.3}}, {"repeat": 2}, {"move": {0: 3, 3: 0}}))
+        path = self.write(self.collectives({"scale": {"kernels": "*", "by": 0.3, "ranks": [1, 2]}}, {"repeat": 2}, {"move": {0: 3, 3: 0}}))
         one, *others = two_at_a_time([functools.partial(self.simulate, path, output=f"{n}.h5", ranks=n)
                                       for n in (None, 2, 3, 4, 8)])
         for summary, results in others:
@@ -122,6 +127,8 @@ class Transform(ProgramTest):
     def test_complaints(self):
         for change, part in (({"speed": 2}, "unknown key 'speed'"), ({"scale": {"kernels": "x"}}, "by"),
                              ({"scale": {"kernels": "x", "by": 0}}, "by"), ({"repeat": 0}, "repeat"),
+                             ({"scale": {"kernels": "x", "by": 2, "ranks": [0, 4]}}, "rank 4 is out of range: there are ranks 0 to 3"),
+                             ({"scale": {"kernels": "x", "by": 2, "ranks": []}}, "found no rank"),
                              ({"remove": {"collectives": "broadcst"}}, "no collective of the workload fits 'broadcst'"),
                              ({"resize": {"communicator": 7, "by": 2}}, "fits '*' in communicator 7"),
                              ({"remove": {}}, "expected 'kernels' or 'collectives'"),

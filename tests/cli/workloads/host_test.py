@@ -68,7 +68,7 @@ class Host(ProgramTest):
     def test_same_results_on_any_number_of_processes(self):
         path = self.job(parallelism={"data": 4}, sequence_length=128, cuda_graphs=False)
         self.simulate(path, "--set", "output.operations=true", output="1.h5")
-        for ranks in (2, 4):
+        for ranks in (2, 3, 4, 8):
             self.simulate(path, "--set", "output.operations=true", output=f"{ranks}.h5", ranks=ranks)
             self.assert_same_results(self.folder / "1.h5", self.folder / f"{ranks}.h5")
 
