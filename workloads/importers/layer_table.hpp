@@ -34,6 +34,8 @@ struct Layer {
   int line = 0;
   LayerPass forward, input_gradient, weight_gradient;
   double update = 0;
+  bool checkpoint = false;  ///< its input is kept
+  bool recomputes = false;  ///< its backward pass begins with the forward pass from the last checkpoint on
 };
 
 /// The content of a file.
@@ -41,6 +43,7 @@ struct LayerTable {
   std::string policy;
   bool simai = false;  ///< the header or the policy is one that only SimAI's files have
   std::uint32_t model_ranks = 0, expert_ranks = 1, all_ranks = 0;  ///< 0: not said
+  std::size_t last_bottom_layer = 0;                               ///< of HYBRID_DLRM
   std::vector<Layer> layers;
 };
 
