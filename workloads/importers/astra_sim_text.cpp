@@ -243,7 +243,13 @@ class LayerPlanner {
     groups[static_cast<std::size_t>(LayerGroup::data)] = {data, data_first ? 1 : model};
     groups[static_cast<std::size_t>(LayerGroup::expert)] = {expert, model};
     groups[static_cast<std::size_t>(LayerGroup::expert_data)] = {data / expert, model * expert};
+    if (is("HYBRID_CUSTOMIZED")) {
+      groups[static_cast<std::size_t>(LayerGroup::everyone)] = {plan_.ranks, 1};
+      groups[static_cast<std::size_t>(LayerGroup::model_apart)] = {model, data};
+      groups[static_cast<std::size_t>(LayerGroup::neighbouring_data)] = {data, 1};
+    }
     for (LayerGrouping& grouping : groups) {
+      if (&grouping == &groups[static_cast<std::size_t>(LayerGroup::everyone)] && !is("HYBRID_CUSTOMIZED")) break;
       grouping.first_communicator = static_cast<std::uint32_t>(plan_.communicators.size());
       for (std::uint32_t group = 0; group < plan_.ranks / grouping.size; ++group)
         plan_.communicators.emplace_back(static_cast<std::uint32_t>(plan_.communicators.size()), grouping.size,
@@ -341,7 +347,9 @@ class LayerPlanner {
 
   bool has_recommendation() const { return is("HYBRID_DLRM") || is("HYBRID_DLRM_ENHANCED"); }
   /// Whether gradients of inputs are communicated beside the computation of the weights' gradients.
-  bool overlaps_input_gradients() const { return is("MODEL") || is("HYBRID_MODEL_DATA") || is("HYBRID_DATA_MODEL"); }
+  bool overlaps_input_gradients() const {
+    return is("MODEL") || is("HYBRID_MODEL_DATA") || is("HYBRID_DATA_MODEL") || is("HYBRID_CUSTOMIZED");
+  }
 
   void forward_and_backward() {
     for (std::size_t i = 0; i < table_.layers.size(); ++i) {
@@ -517,6 +525,8 @@ class LayerReader : public WorkloadReader {
     if (table.model_ranks > 0) return table.model_ranks;
     if (table.policy == "MODEL") return ranks;
     if (table.policy == "DATA" || table.policy == "MICRO" || table.policy.starts_with("HYBRID_DLRM")) return 1;
+    const auto hybrid = [](const Layer& layer) { return layer.policy.starts_with("HYBRID"); };
+    if (table.policy == "HYBRID_CUSTOMIZED" && std::none_of(table.layers.begin(), table.layers.end(), hybrid)) return 1;
     throw spec.at("file").error(
         fmt::format("the policy {} needs the number of ranks that share a model, which the file "
                     "does not say; give `model_ranks`",

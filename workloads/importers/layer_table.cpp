@@ -15,6 +15,7 @@
 namespace weft {
 namespace {
 
+constexpr const char* customized_policy = "HYBRID_CUSTOMIZED";
 const std::vector<std::string> known_policies{"DATA",
                                               "MODEL",
                                               "HYBRID_DATA_MODEL",
@@ -23,6 +24,7 @@ const std::vector<std::string> known_policies{"DATA",
                                               "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
                                               "HYBRID_DLRM",
                                               "HYBRID_DLRM_ENHANCED",
+                                              customized_policy,
                                               "MICRO",
                                               "DISTRIBUTED_INFERENCE"};
 constexpr const char* recomputing_policy = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
@@ -107,10 +109,6 @@ class LayerTableReader {
   void read_header() {
     const std::vector<std::string> words = next_line("the policy, such as DATA or HYBRID_TRANSFORMER_FWD_IN_BCKWD,");
     table_.policy = words.front();
-    if (table_.policy == "HYBRID_CUSTOMIZED")
-      throw error(
-          "the policy HYBRID_CUSTOMIZED is not modelled; expected one policy for all layers, such as "
-          "HYBRID_MODEL_DATA");
     if (std::find(known_policies.begin(), known_policies.end(), table_.policy) == known_policies.end())
       throw error(fmt::format("unknown policy '{}'{}", table_.policy, did_you_mean(table_.policy, known_policies)));
     table_.simai = table_.policy.find("TRANSFORMER") != std::string::npos || table_.policy == "DISTRIBUTED_INFERENCE";
@@ -210,12 +208,13 @@ class LayerTableReader {
 
   void read_layer(const std::string& which) {
     const std::vector<std::string> words = next_line(which);
-    constexpr std::size_t columns = 12;
+    const bool customized = table_.policy == customized_policy;
+    const std::size_t columns = customized ? 13 : 12;
     if (words.size() != columns)
       throw error(
           fmt::format("{} columns; a layer has {}: name, dependency, and for each of forward, input gradient and "
-                      "weight gradient compute, communication and bytes, then the update",
-                      words.size(), columns));
+                      "weight gradient compute, communication and bytes, then the update{}",
+                      words.size(), columns, customized ? " and the layer's policy" : ""));
     Layer layer;
     layer.name = words[0];
     layer.line = line_;
@@ -224,7 +223,34 @@ class LayerTableReader {
     layer.input_gradient = read_pass(words, 5, LayerGroup::model);
     layer.weight_gradient = read_pass(words, 8, LayerGroup::data);
     layer.update = time(words[11], "the update");
+    if (customized) choose_groups(layer, words[12]);
     table_.layers.push_back(std::move(layer));
+  }
+
+  /// Workload::decode_involved_dimensions of ASTRA-sim, for one layer.
+  void choose_groups(Layer& layer, const std::string& policy) const {
+    static const std::vector<std::string> policies{"DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA",
+                                                   "HYBRID_TRANSFORMER"};
+    if (std::find(policies.begin(), policies.end(), policy) == policies.end())
+      throw error(
+          fmt::format("the layer's policy is '{}'{}; expected DATA, MODEL, HYBRID_DATA_MODEL, "
+                      "HYBRID_MODEL_DATA or HYBRID_TRANSFORMER",
+                      policy, did_you_mean(policy, policies)));
+    layer.policy = policy;
+    const bool apart = policy == "HYBRID_MODEL_DATA";
+    for (LayerPass* pass : {&layer.forward, &layer.input_gradient}) {
+      if (policy == "DATA") pass->collective.reset();
+      if (pass->collective && pass->collective->group == LayerGroup::model)
+        pass->collective->group = policy == "MODEL" ? LayerGroup::everyone
+                                  : apart           ? LayerGroup::model_apart
+                                                    : LayerGroup::model;
+    }
+    std::optional<LayerCollective>& weights = layer.weight_gradient.collective;
+    if (policy == "MODEL") weights.reset();
+    if (weights && weights->group == LayerGroup::data)
+      weights->group = policy == "DATA" ? LayerGroup::everyone
+                       : apart          ? LayerGroup::neighbouring_data
+                                        : LayerGroup::data;
   }
 
   double time(const std::string& word, const std::string& what) const {

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, weft
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, table, weft
 
 NS = 1000  # picoseconds
 TRANSFORMER = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 4 ga: 1 all_gpus: 4 " \
@@ -121,6 +121,30 @@ class LayerTable(ProgramTest):
                          for members in re.findall(r"\w+: \[([\d, ]+)\],\n", dump)]
                 self.assertEqual(sorted(found), sorted(wanted))
 
+    def test_layers_with_policies_of_their_own(self):
+        """HYBRID_CUSTOMIZED, on 8 ranks of which 4 share a model: the 13th column says which groups a layer has, in the
+        order of the hybrid policies (Workload::iterate_hybrid_parallel_customized). Communications that follow from no
+        group are left out."""
+        row = "{} -1 1000 ALLREDUCE 8192 2000 ALLREDUCE 16384 {} ALLREDUCE 4096 50 {}\n"
+        text = "HYBRID_CUSTOMIZED\n4\n" + "".join(row.format(policy, 1_000_000, policy) for policy in (
+            "DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA"))
+        self.write(self.experiment(text, hosts=8, model_ranks=4))
+        summary, results = self.simulate(self.experiment(text, hosts=8, model_ranks=4))
+        calls = table(results, "collectives")
+        found = {}
+        for name, ranks, size in zip(calls["label"], calls["ranks"], calls["bytes"]):
+            label = name.decode() if isinstance(name, bytes) else name
+            found.setdefault(label, []).append((int(ranks), int(size)))
+        everyone, models, data = [(8, 8192)], [(4, 8192)] * 2, [(2, 4096)] * 4
+        self.assertEqual(found, {
+            "DATA weight gradient": [(8, 4096)], "MODEL forward": everyone, "MODEL input gradient": [(8, 16384)],
+            "HYBRID_DATA_MODEL forward": models, "HYBRID_DATA_MODEL input gradient": [(4, 16384)] * 2,
+            "HYBRID_DATA_MODEL weight gradient": data, "HYBRID_MODEL_DATA forward": models,
+            "HYBRID_MODEL_DATA input gradient": [(4, 16384)] * 2, "HYBRID_MODEL_DATA weight gradient": data})
+        alone = self.alone("all_reduce", 4, 8192)
+        only = "HYBRID_CUSTOMIZED\n1\n" + row.format("a", 1_000_000, "MODEL")
+        self.assertEqual(self.time(only), 1000 * NS + alone + 50 * NS + 2000 * NS + 1_000_000 * NS)
+
     def test_layers_that_are_computed_again(self):
         """In front of layer 3, which recomputes, layers 1 and 2 run forward once more, from checkpoint 1 on, with their
         communication."""
@@ -154,7 +178,10 @@ class LayerTable(ProgramTest):
                 ("DATA\n2\n" + row, "layers.txt:4: the file ends; expected layer 2 of 2"),
                 ("DATA\n1\n" + row + row, "layers.txt:4: more lines than the 1 layers that line 2 says"),
                 ("DATAA\n1\n" + row, "layers.txt:1: unknown policy 'DATAA' (did you mean 'DATA'?)"),
-                ("HYBRID_CUSTOMIZED\n1\n" + row, "layers.txt:1: the policy HYBRID_CUSTOMIZED is not modelled"),
+                ("HYBRID_CUSTOMIZED\n1\n" + row, "layers.txt:3: 12 columns; a layer has 13", "and the layer's policy"),
+                ("HYBRID_CUSTOMIZED\n1\n" + row.replace("\n", " DATTA\n"),
+                 "layers.txt:3: the layer's policy is 'DATTA' (did you mean 'DATA'?)"),
+                ("HYBRID_CUSTOMIZED\n1\n" + row.replace("\n", " HYBRID_DATA_MODEL\n"), "give `model_ranks`"),
                 ("HYBRID_DLRM\n1\n" + row, "layers.txt:1: the policy HYBRID_DLRM needs the last of the bottom layers"),
                 ("HYBRID_DLRM 1\n1\n" + row, "layers.txt:1: the last of the bottom layers is 1; expected one of the "
                                              "layers 0 to 0"),
