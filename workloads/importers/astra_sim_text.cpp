@@ -290,15 +290,17 @@ class LayerPlanner {
     if (!collective) return -1;
     LayerSlot slot = slot_of(layer, what);
     slot.call = static_cast<std::int32_t>(add_call(layer, *collective));
-    const auto call = static_cast<std::int32_t>(add(std::move(slot)));
-    LayerSlot update = slot_of(layer, what_update);
-    update.compute = time_of(layer.update, layer);
-    update.blocks = false;
-    update.after.add(call);
-    plan_.slots.push_back(std::move(update));
-    const auto at = static_cast<std::int32_t>(plan_.slots.size()) - 1;
-    if (blocks) blocker_ = at;
-    return at;
+    auto last = static_cast<std::int32_t>(add(std::move(slot)));
+    if (layer.update > 0) {
+      LayerSlot update = slot_of(layer, what_update);
+      update.compute = time_of(layer.update, layer);
+      update.blocks = false;
+      update.after.add(last);
+      plan_.slots.push_back(std::move(update));
+      last = static_cast<std::int32_t>(plan_.slots.size()) - 1;
+    }
+    if (blocks) blocker_ = last;
+    return last;
   }
 
   LayerSlot slot_of(const Layer& layer, const char* what) const {
