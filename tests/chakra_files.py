@@ -7,8 +7,10 @@ import json
 import struct
 
 TYPES = ["INVALID_NODE", "METADATA_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE", "COMM_SEND_NODE",
-         "COMM_RECV_NODE", "COMM_COLL_NODE"]
-METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL = range(1, 8)
+         "COMM_RECV_NODE", "COMM_COLL_NODE", "STORAGE_NODE", "BATCH_NODE", "CHECKPOINT_NODE"]
+METADATA, MEM_LOAD, MEM_STORE, COMP, SEND, RECV, COLL, STORAGE, BATCH, CHECKPOINT = range(1, 11)
+LEVELS = ["STORAGE_LEVEL_UNKNOWN", "STORAGE_LEVEL_FS", "STORAGE_LEVEL_PAGE", "STORAGE_LEVEL_BLOCK",
+          "STORAGE_LEVEL_DEVICE"]
 ALL_REDUCE, REDUCE, ALL_GATHER, GATHER, SCATTER, BROADCAST, ALL_TO_ALL, REDUCE_SCATTER, _, BARRIER = range(10)
 
 # Fields of AttributeProto's value, and how they are on the wire.
@@ -46,9 +48,9 @@ def attribute(name, value, width=None):
     return delimited(1, name.encode()) + coded
 
 
-def node(number, kind, after=(), duration=0, name=None, control=(), values=None, **attributes):
-    """One node; `duration` in microseconds; an attribute is a value, or (value, width)."""
-    return {"id": number, "type": kind, "data": list(after), "control": list(control), "duration": duration,
+def node(number, kind, after=(), duration=0, name=None, control=(), values=None, level=None, **attributes):
+    """One node; `duration` in microseconds; an attribute is a value, or (value, width); `level` of storage."""
+    return {"id": number, "level": level, "type": kind, "data": list(after), "control": list(control), "duration": duration,
             "name": name or f"node {number}", "values": values,
             "attributes": {key: value if isinstance(value, tuple) else (value, None)
                            for key, value in attributes.items()}}
@@ -69,6 +71,8 @@ def coded(one, packed=True):
         out += delimited(8, delimited(1, one["values"].encode()))
     for name, (value, width) in one["attributes"].items():
         out += delimited(10, attribute(name, value, width))
+    if one["level"] is not None:
+        out += delimited(11, varint(1 << 3) + varint(one["level"]) + delimited(10, b""))
     return out
 
 
@@ -92,6 +96,8 @@ def json_objects(nodes, version="0.0.4"):
             entry["durationMicros"] = str(one["duration"])
         if one["values"]:
             entry["inputs"] = {"values": one["values"]}
+        if one["level"] is not None:
+            entry["storage"] = {"level": LEVELS[one["level"]], "fs": {}}
         entry["attr"] = [{"name": key, **json_value(value)} for key, (value, _) in one["attributes"].items()]
         objects.append(entry)
     return "\n".join(json.dumps(entry, indent=2) for entry in objects).encode()

@@ -141,14 +141,14 @@ class JsonStream:
     def members(self, lists):
         """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If
         the file is a list, its elements, as those of ''."""
-        if self.peek() == "[":
-            for value, line in self.elements():
-                yield "", value, line
-        else:
-            yield from self.of_map(lists)
-        if found := self.peek():
-            raise self.error(f"found '{found}' after the end of the trace")
-        self.file.close()
+        with self.file:
+            if self.peek() == "[":
+                for value, line in self.elements():
+                    yield "", value, line
+            else:
+                yield from self.of_map(lists)
+            if found := self.peek():
+                raise self.error(f"found '{found}' after the end of the trace")
 
     def of_map(self, lists):
         self.expect("{")

@@ -95,9 +95,10 @@ def content(path, kind):
 class Call:
     """An entry: a call of a rank, or one of several calls of a group that have one kernel."""
 
-    def __init__(self, record, begin, group, found, sequence, messages, duration, line):
+    def __init__(self, record, begin, group, found, sequence, messages, duration, line, done):
         self.record, self.begin, self.group, self.found = record, begin, group, found
         self.sequence, self.messages, self.duration, self.line = sequence, messages, duration, line
+        self.done = done  # the accelerator had executed it when the buffer was written
 
 
 class Dump:
@@ -174,7 +175,8 @@ class Dump:
         if found.kind in ("broadcast", "reduce", "gather", "scatter"):
             self.notes.add(f"the root of a {found.kind} is not recorded, and is taken to be the first rank of its group",
                            self.path)
-        self.calls.append(Call(record, begin, group, found, sequence, messages, duration, line))
+        self.calls.append(Call(record, begin, group, found, sequence, messages, duration, line,
+                               entry.get("state") == "completed"))
 
     def duration(self, entry, at, line):
         value = entry.get("duration_ms")
@@ -246,7 +248,8 @@ def cut_collectives(dumps, world, notes):
 
 def cut_messages(dumps, world, notes):
     """Sends without their receives. They have no number that both ends share: from the first ones on, if both buffers have
-    all calls since the beginning, and otherwise only if there are as many of both."""
+    all calls since the beginning. Otherwise the last ones belong together if the accelerators had executed all of them, as
+    between two steps, and their sizes say the same."""
     by_rank = {dump.rank: dump for dump in dumps}
     lanes = {}  # (group, ranks, from, to): [sends, receives]
     for dump in dumps:
@@ -261,15 +264,26 @@ def cut_messages(dumps, world, notes):
     for (group, _, source, target), sides in lanes.items():
         if len(sides[0]) == len(sides[1]) or source not in by_rank or target not in by_rank:
             continue
-        if not (by_rank[source].whole and by_rank[target].whole):
+        count = min(map(len, sides))
+        whole = by_rank[source].whole and by_rank[target].whole
+        if not whole and not end_together(sides):
             raise InputError(by_rank[source].path, None, f"it has {len(sides[0])} sends to rank {target} in process group "
                              f"'{group}', and {by_rank[target].path} {len(sides[1])} receives of them; their buffers begin "
-                             f"at different calls, so that nothing says which belong together: record with a larger "
-                             f"TORCH_FR_BUFFER_SIZE, or dump all ranks between two steps")
-        count = min(map(len, sides))
-        for dump, call in sides[0][count:] + sides[1][count:]:
+                             f"at different calls, and the last of them are not all completed or differ in size, so that "
+                             f"nothing says which belong together: record with a larger TORCH_FR_BUFFER_SIZE, or dump all "
+                             f"ranks between two steps")
+        for dump, call in [one for side in sides for one in (side[count:] if whole else side[:len(side) - count])]:
             dump.calls.remove(call)
-            notes.add("messages at the end of a buffer whose other end is in no buffer are left out", dump.path)
+            notes.add(f"messages at the {'end' if whole else 'beginning'} of a buffer whose other end is in no buffer are left "
+                      "out", dump.path)
+
+
+def end_together(sides):
+    """Whether the last send may be the last receive: the accelerators have executed all, and sizes agree from there back to
+    the first one of the shorter buffer."""
+    ends = zip(reversed(sides[0]), reversed(sides[1]))
+    return (all(call.done for side in sides for _, call in side) and
+            all(send.found.size == receive.found.size for (_, send), (_, receive) in ends))
 
 
 def even_exchanges(dumps, world, notes):

@@ -58,8 +58,8 @@ def text_lines(path):
     """(number, line without its end) of a text file, also in gzip, one by one: the file is never in memory as a whole. A
     byte order mark, as of Excel, is no part of the first one."""
     try:
-        with unzipped(path) as file:
-            for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8-sig", newline=None), 1):
+        with unzipped(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=None) as text:
+            for number, line in enumerate(text, 1):
                 yield number, line.rstrip("\n")
     except UnicodeDecodeError:
         raise InputError(path, None, "it is not UTF-8; expected a text file") from None

@@ -21,8 +21,9 @@ def counts(folder):
     lines = (folder / "layers.txt").read_text().split("\n")
     ranks, operations, sizes = int(lines[0].split("all_gpus:")[1].split()[0]), {"compute": 0}, {}
     for layer in (line.split() for line in lines[2:] if line):
-        # An update comes behind the communication of weights (Layer::call of SimAI's astra-sim).
-        operations["compute"] += 3 * ranks + ranks * (int(layer[11]) > 0 and layer[9] != "NONE")
+        # An update comes behind the communication of each column (Layer::call of SimAI's astra-sim).
+        communications = sum(layer[column] != "NONE" for column in (3, 6, 9))
+        operations["compute"] += 3 * ranks + ranks * communications * (int(layer[11]) > 0)
         for column in (3, 6, 9):
             if layer[column] != "NONE":
                 kind = KINDS[layer[column]]

@@ -118,9 +118,11 @@ ChakraValue json_value(const Json& value) {
   return flags;
 }
 
-constexpr std::array<const char*, chakra_types> type_names{"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
-                                                           "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
-                                                           "COMM_RECV_NODE", "COMM_COLL_NODE"};
+constexpr std::array<const char*, chakra_types> type_names{
+    "INVALID_NODE",   "METADATA_NODE",  "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMP_NODE",      "COMM_SEND_NODE",
+    "COMM_RECV_NODE", "COMM_COLL_NODE", "STORAGE_NODE",  "BATCH_NODE",     "CHECKPOINT_NODE"};
+constexpr std::array<const char*, 5> storage_level_names{
+    "STORAGE_LEVEL_UNKNOWN", "STORAGE_LEVEL_FS", "STORAGE_LEVEL_PAGE", "STORAGE_LEVEL_BLOCK", "STORAGE_LEVEL_DEVICE"};
 
 class JsonStream : public ChakraStream {
  public:
@@ -151,6 +153,7 @@ class JsonStream : public ChakraStream {
       if (const Json* values = field_of(*inputs, {"values"}); values != nullptr && values->is_string())
         node.input_values = values->get<std::string>();
     read_attributes(node);
+    settle_host_work(node, storage_level());
     return true;
   }
 
@@ -209,6 +212,16 @@ class JsonStream : public ChakraStream {
       return;
     }
     throw node_error(objects_.file(), node, "its type is unknown; expected COMP_NODE, COMM_COLL_NODE and the like");
+  }
+
+  std::uint64_t storage_level() const {
+    const Json* storage = field_of(object_, {"storage"});
+    const Json* level = storage != nullptr && storage->is_object() ? field_of(*storage, {"level"}) : nullptr;
+    if (level == nullptr) return 0;
+    if (level->is_number_unsigned()) return level->get<std::uint64_t>();
+    for (std::uint64_t number = 0; number < storage_level_names.size(); ++number)
+      if (*level == storage_level_names[number]) return number;
+    throw error("the 'level' of 'storage' is unknown; expected STORAGE_LEVEL_FS and the like");
   }
 
   void read_ids(std::initializer_list<const char*> names, std::vector<std::uint64_t>& ids) const {

@@ -148,6 +148,16 @@ void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& v
   }
 }
 
+void settle_host_work(ChakraNode& node, std::uint64_t storage_level) {
+  if (node.type < ChakraType::storage) return;
+  // A page's or a block's operation is within a system call, which is a node of its own (et_def.proto, its scopes).
+  if (node.type == ChakraType::storage && storage_level > static_cast<std::uint64_t>(ChakraStorageLevel::file_system))
+    node.duration = Time();
+  node.type = ChakraType::compute;
+  node.on_cpu = true;
+  node.operations.reset();
+}
+
 // Field numbers are those of et_def.proto since version 0.0.4 (its comments); earlier schemas, called "0.0.1" to
 // "0.0.3" in the metadata, have others. PyTorch's own traces, converted, have "1.0.1" and the like.
 void require_schema(const std::string& schema, const std::string& file) {

@@ -17,8 +17,23 @@
 namespace weft {
 
 /// NodeType of schema/protobuf/et_def.proto (github.com/mlcommons/chakra), with its numbers.
-enum class ChakraType : std::uint8_t { invalid, metadata, memory_load, memory_store, compute, send, recv, collective };
-constexpr std::uint64_t chakra_types = 8;
+enum class ChakraType : std::uint8_t {
+  invalid,
+  metadata,
+  memory_load,
+  memory_store,
+  compute,
+  send,
+  recv,
+  collective,
+  storage,
+  batch,
+  checkpoint
+};
+constexpr std::uint64_t chakra_types = 11;
+
+/// StorageLevel: where in the host a storage node was observed. System calls contain what is below them.
+enum class ChakraStorageLevel : std::uint8_t { unknown, file_system, page, block, device };
 
 /// The messages of the schema that weft uses. Attributes that are not named here are ignored.
 struct ChakraNode {
@@ -72,6 +87,9 @@ class ChakraStream {
  protected:
   std::string schema_;
 };
+
+/// Storage, batch and checkpoint nodes are work of the processor, for as long as they took. Behind all attributes.
+void settle_host_work(ChakraNode& node, std::uint64_t storage_level);
 
 /// Protobuf or JSON, recognised by the first bytes. Throws InputError, also for a schema that is not known.
 std::unique_ptr<ChakraStream> open_chakra(ByteSource source);

@@ -134,7 +134,7 @@ class ProtobufStream : public ChakraStream {
     if (!read_message()) return false;
     node = ChakraNode();
     WireMessage message(message_, source_);
-    std::uint64_t microseconds = 0, type = 0;
+    std::uint64_t microseconds = 0, type = 0, level = 0;
     attributes_.clear();
     for (WireField field; message.next(field);) {
       if (field.number == 1) node.id = field.value;
@@ -145,6 +145,7 @@ class ProtobufStream : public ChakraStream {
       if (field.number == 7) microseconds = field.value;
       if (field.number == 8) read_inputs(field.bytes, node);
       if (field.number == 10) attributes_.push_back(field.bytes);
+      if (field.number == 11) level = storage_level(field.bytes);
     }
     // Last, because complaints name the node.
     if (type >= chakra_types)
@@ -153,6 +154,7 @@ class ProtobufStream : public ChakraStream {
     if (node.type != ChakraType::metadata) node.input_values = std::string();
     node.duration = chakra_duration(static_cast<double>(microseconds), node, source_.name());
     for (const std::string_view attribute : attributes_) read_attribute(attribute, node);
+    settle_host_work(node, level);
     return true;
   }
 
@@ -201,6 +203,15 @@ class ProtobufStream : public ChakraStream {
     WireMessage message(bytes, source_);
     for (WireField field; message.next(field);)
       if (field.number == 1) node.input_values = field.bytes;
+  }
+
+  // StorageInfo{StorageLevel level = 1; ...}
+  std::uint64_t storage_level(std::string_view bytes) {
+    WireMessage message(bytes, source_);
+    std::uint64_t level = 0;
+    for (WireField field; message.next(field);)
+      if (field.number == 1) level = field.value;
+    return level;
   }
 
   std::pair<std::string_view, ChakraValue> named_value(std::string_view bytes) {

@@ -348,6 +348,9 @@ std::string ChakraTrace::kind_text(const ChakraNode& node) {
     case ChakraType::memory_store:
       return "memory nodes";
     case ChakraType::compute:
+    case ChakraType::storage:
+    case ChakraType::batch:
+    case ChakraType::checkpoint:  // work of the processor (settle_host_work)
       return node.on_cpu ? "compute nodes of the processor" : "compute nodes";
     case ChakraType::send:
     case ChakraType::recv:

@@ -64,6 +64,9 @@ void ChakraTrace::Walk::translate(const ChakraNode& node, Operation& operation, 
     case ChakraType::memory_store:
       return translate_memory(node, operation);
     case ChakraType::compute:
+    case ChakraType::storage:
+    case ChakraType::batch:
+    case ChakraType::checkpoint:  // work of the processor (settle_host_work)
       return translate_compute(node, operation);
     case ChakraType::send:
     case ChakraType::recv:

@@ -21,7 +21,7 @@ namespace {
 
 /// An operation of every rank in each pass. Dependencies are slots of the same pass, but for `previous`.
 struct LayerSlot {
-  /// Up to two slots.
+  /// Up to three slots.
   class Waits {
    public:
     void add(std::int32_t slot) {
@@ -32,7 +32,7 @@ struct LayerSlot {
     const std::uint32_t* end() const { return slots_.data() + count_; }
 
    private:
-    std::array<std::uint32_t, 2> slots_{};
+    std::array<std::uint32_t, 3> slots_{};
     std::uint32_t count_ = 0;
   };
   std::uint32_t layer = 0;
@@ -215,16 +215,15 @@ class LayerPlanner {
     for (const Layer& layer : table_.layers) plan_.names.push_back(layer.name);
     choose_groups(model, expert);
     last_of_layer_.assign(table_.layers.size(), -1);
-    if (table_.policy == "MICRO") {
+    if (is("MICRO"))
       for (std::size_t i = 0; i < table_.layers.size(); ++i) weight_gradient(i, true);
-    } else {
-      for (std::size_t i = 0; i < table_.layers.size(); ++i) forward(i);
-      if (table_.policy != "DISTRIBUTED_INFERENCE") backward();
-    }
+    else
+      forward_and_backward();
     // The next pass's first use of a layer waits for its gradients.
     for (std::size_t i = 0; i < table_.layers.size(); ++i)
       if (last_of_layer_[i] >= 0) plan_.slots[first_slots_.at(i)].previous.add(last_of_layer_[i]);
     if (blocker_ >= 0) plan_.slots.front().previous.add(blocker_);
+    if (pending_ >= 0) plan_.slots.front().previous.add(pending_);
     if (plan_.calls_of_pass * passes >= std::numeric_limits<std::uint32_t>::max())
       throw where_.error("more than 2^32 - 2 collective calls; expected fewer passes");
     return std::move(plan_);
@@ -236,13 +235,21 @@ class LayerPlanner {
   void choose_groups(std::uint32_t model, std::uint32_t expert) {
     const std::uint32_t data = plan_.ranks / model;
     auto& groups = plan_.groups;
-    // HYBRID_DATA_MODEL has neighbours in data groups; all others have them in model groups.
-    const bool data_first = is("HYBRID_DATA_MODEL");
+    // The first dimension of ASTRA-sim's network, which joins neighbours, is the data's with HYBRID_MODEL_DATA, and the
+    // model's with HYBRID_DATA_MODEL (Workload::decode_involved_dimensions). SimAI's model groups are always
+    // neighbours.
+    const bool data_first = is("HYBRID_MODEL_DATA") && !options_.simai;
     groups[static_cast<std::size_t>(LayerGroup::model)] = {model, data_first ? data : 1};
     groups[static_cast<std::size_t>(LayerGroup::data)] = {data, data_first ? 1 : model};
     groups[static_cast<std::size_t>(LayerGroup::expert)] = {expert, model};
     groups[static_cast<std::size_t>(LayerGroup::expert_data)] = {data / expert, model * expert};
+    if (is("HYBRID_CUSTOMIZED")) {
+      groups[static_cast<std::size_t>(LayerGroup::everyone)] = {plan_.ranks, 1};
+      groups[static_cast<std::size_t>(LayerGroup::model_apart)] = {model, data};
+      groups[static_cast<std::size_t>(LayerGroup::neighbouring_data)] = {data, 1};
+    }
     for (LayerGrouping& grouping : groups) {
+      if (&grouping == &groups[static_cast<std::size_t>(LayerGroup::everyone)] && !is("HYBRID_CUSTOMIZED")) break;
       grouping.first_communicator = static_cast<std::uint32_t>(plan_.communicators.size());
       for (std::uint32_t group = 0; group < plan_.ranks / grouping.size; ++group)
         plan_.communicators.emplace_back(static_cast<std::uint32_t>(plan_.communicators.size()), grouping.size,
@@ -270,19 +277,30 @@ class LayerPlanner {
   std::uint32_t compute(const Layer& layer, const char* what, double value) {
     LayerSlot slot = slot_of(layer, what);
     slot.compute = time_of(value, layer);
+    if (pending_ >= 0) slot.after.add(pending_);
+    pending_ = -1;
     const std::uint32_t at = add(std::move(slot));
     blocker_ = static_cast<std::int32_t>(at);
     return at;
   }
-  /// -1 if there is nothing to communicate.
-  std::int32_t communicate(const Layer& layer, const char* what, const std::optional<LayerCollective>& collective,
-                           bool blocks) {
+  /// Communicates; the update follows, whichever column it is (Layer::call). Returns its slot, or -1 if there is
+  /// nothing to communicate.
+  std::int32_t communicate(const Layer& layer, const char* what, const char* what_update,
+                           const std::optional<LayerCollective>& collective, bool blocks) {
     if (!collective) return -1;
     LayerSlot slot = slot_of(layer, what);
     slot.call = static_cast<std::int32_t>(add_call(layer, *collective));
-    const auto at = static_cast<std::int32_t>(add(std::move(slot)));
-    if (blocks) blocker_ = at;
-    return at;
+    auto last = static_cast<std::int32_t>(add(std::move(slot)));
+    if (layer.update > 0) {
+      LayerSlot update = slot_of(layer, what_update);
+      update.compute = time_of(layer.update, layer);
+      update.blocks = false;
+      update.after.add(last);
+      plan_.slots.push_back(std::move(update));
+      last = static_cast<std::int32_t>(plan_.slots.size()) - 1;
+    }
+    if (blocks) blocker_ = last;
+    return last;
   }
 
   LayerSlot slot_of(const Layer& layer, const char* what) const {
@@ -329,30 +347,102 @@ class LayerPlanner {
     return static_cast<std::uint32_t>(plan_.settled.size() - 1);
   }
 
-  void forward(std::size_t i) {
+  bool has_recommendation() const { return is("HYBRID_DLRM") || is("HYBRID_DLRM_ENHANCED"); }
+  /// Whether gradients of inputs are communicated beside the computation of the weights' gradients.
+  bool overlaps_input_gradients() const {
+    return is("MODEL") || is("HYBRID_MODEL_DATA") || is("HYBRID_DATA_MODEL") || is("HYBRID_CUSTOMIZED");
+  }
+
+  void forward_and_backward() {
+    for (std::size_t i = 0; i < table_.layers.size(); ++i) {
+      first_slots_.push_back(static_cast<std::uint32_t>(plan_.slots.size()));
+      if (has_recommendation())
+        forward_of_recommendation(i);
+      else
+        forward(i, " forward");
+    }
+    if (is("DISTRIBUTED_INFERENCE")) return;
+    for (std::size_t i = table_.layers.size(); i-- > 0;) {
+      if (has_recommendation())
+        backward_of_recommendation(i);
+      else
+        backward(i);
+    }
+  }
+
+  void forward(std::size_t i, const char* what) {
     const Layer& layer = table_.layers[i];
-    first_slots_.push_back(compute(layer, " forward", layer.forward.compute));
+    compute(layer, what, layer.forward.compute);
     std::optional<LayerCollective> collective = layer.forward.collective;
     if (is("DATA")) collective.reset();
     // SimAI raises small messages of the forward pass.
     constexpr Bytes min(4096);
     if (collective && options_.simai) collective->bytes = std::max(collective->bytes, min);
-    communicate(layer, " forward", collective, true);
+    communicate(layer, what, " forward update", collective, true);
   }
 
-  void backward() {
-    for (std::size_t i = table_.layers.size(); i-- > 0;) {
-      // Data-parallel layers have their weights' gradients first, and the first layer has no input's.
-      if (is("DATA")) {
-        weight_gradient(i, false);
-        if (i > 0) compute(table_.layers[i], " input gradient", table_.layers[i].input_gradient.compute);
-        continue;
-      }
-      const Layer& layer = table_.layers[i];
-      compute(layer, " input gradient", layer.input_gradient.compute);
-      communicate(layer, " input gradient", layer.input_gradient.collective, true);
+  void backward(std::size_t i) {
+    const Layer& layer = table_.layers[i];
+    // Data-parallel layers have their weights' gradients first, and the first layer has no input's.
+    if (is("DATA")) {
       weight_gradient(i, false);
+      if (i > 0) compute(layer, " input gradient", layer.input_gradient.compute);
+      return;
     }
+    recompute(i);
+    compute(layer, " input gradient", layer.input_gradient.compute);
+    if (!overlaps_input_gradients()) {
+      communicate_input_gradient(layer, layer.input_gradient.collective, true);
+      weight_gradient(i, false);
+      return;
+    }
+    // Nothing is in front of the first layer.
+    const std::int32_t last = i == 0 ? -1 : communicate_input_gradient(layer, layer.input_gradient.collective, false);
+    weight_gradient(i, false);
+    pending_ = last;
+  }
+
+  std::int32_t communicate_input_gradient(const Layer& layer, const std::optional<LayerCollective>& collective,
+                                          bool blocks) {
+    return communicate(layer, " input gradient", " input gradient update", collective, blocks);
+  }
+
+  /// The forward pass once more, from the last checkpoint on, in front of a layer that starts this.
+  void recompute(std::size_t i) {
+    if (!table_.layers[i].recomputes) return;
+    std::size_t from = i;
+    while (!table_.layers[from].checkpoint) --from;
+    for (; from < i; ++from) forward(from, " forward again");
+  }
+
+  /// Of recommendation models, the first layer alone exchanges, among all ranks: its embeddings, for which the layer
+  /// after the last of the bottom waits (Workload::iterate_hybrid_parallel_DLRM).
+  std::optional<LayerCollective> among_all(std::optional<LayerCollective> collective) const {
+    if (collective) collective->group = LayerGroup::data;
+    return collective;
+  }
+  static bool is_all_to_all(const std::optional<LayerCollective>& collective) {
+    return collective && collective->kind == CollectiveKind::all_to_all;
+  }
+
+  void forward_of_recommendation(std::size_t i) {
+    const Layer& layer = table_.layers[i];
+    compute(layer, " forward", layer.forward.compute);
+    if (i == 0 && is_all_to_all(layer.forward.collective))
+      embeddings_ = communicate(layer, " forward", " forward update", among_all(layer.forward.collective), false);
+    else if (i == table_.last_bottom_layer && !is_all_to_all(layer.forward.collective))
+      pending_ = embeddings_;
+  }
+
+  void backward_of_recommendation(std::size_t i) {
+    const Layer& layer = table_.layers[i];
+    weight_gradient(i, false);
+    if (i == 0 && is("HYBRID_DLRM")) pending_ = gradients_of_embeddings_;
+    if (i == 0) return;
+    compute(layer, " input gradient", layer.input_gradient.compute);
+    const Layer& first = table_.layers.front();
+    if (i == table_.last_bottom_layer + 1)
+      gradients_of_embeddings_ = communicate_input_gradient(first, among_all(first.input_gradient.collective), false);
   }
 
   void weight_gradient(std::size_t i, bool blocks) {
@@ -361,15 +451,8 @@ class LayerPlanner {
     if (blocks) first_slots_.push_back(at);
     std::optional<LayerCollective> collective = layer.weight_gradient.collective;
     if (is("MODEL")) collective.reset();
-    const std::int32_t last = communicate(layer, " weight gradient", collective, blocks);
-    if (last < 0) return;
-    LayerSlot update = slot_of(layer, " update");
-    update.compute = time_of(layer.update, layer);
-    update.blocks = false;
-    update.after.add(last);
-    plan_.slots.push_back(std::move(update));
-    last_of_layer_[i] = static_cast<std::int32_t>(plan_.slots.size()) - 1;
-    if (blocks) blocker_ = last_of_layer_[i];
+    const std::int32_t last = communicate(layer, " weight gradient", " update", collective, blocks);
+    if (last >= 0) last_of_layer_[i] = last;
   }
 
  public:
@@ -385,7 +468,10 @@ class LayerPlanner {
   std::string all_to_all_;  // its algorithm, if it has a separate one
   std::map<std::tuple<CollectiveKind, LayerGroup, std::int64_t>, std::uint32_t> settled_;
   LayerPlan plan_;
-  std::int32_t blocker_ = -1;               // the slot for which the compute stream waits
+  std::int32_t blocker_ = -1;     // the slot for which the compute stream waits
+  std::int32_t pending_ = -1;     // another one for which the next computation waits
+  std::int32_t embeddings_ = -1;  // their exchange
+  std::int32_t gradients_of_embeddings_ = -1;
   std::vector<std::uint32_t> first_slots_;  // [layer]
   std::vector<std::int32_t> last_of_layer_;
 };
@@ -433,13 +519,16 @@ class LayerReader : public WorkloadReader {
     if (const auto given = spec.find("ranks")) return require_ranks(*given, given->integer(), context);
     return table.all_ranks > 0 ? require_ranks(spec.at("file"), table.all_ranks, context) : context.hosts;
   }
-  /// All ranks for MODEL, none for DATA and MICRO; otherwise the file or the experiment has to give it.
+  /// All ranks for MODEL, one for policies without a model's groups; otherwise the file or the experiment has to give
+  /// it.
   static std::uint32_t model_ranks(const Spec& spec, const LayerTable& table, std::uint32_t ranks) {
     const auto given = spec.find("model_ranks");
     if (given) return static_cast<std::uint32_t>(given->integer(1, ranks));
     if (table.model_ranks > 0) return table.model_ranks;
     if (table.policy == "MODEL") return ranks;
-    if (table.policy == "DATA" || table.policy == "MICRO") return 1;
+    if (table.policy == "DATA" || table.policy == "MICRO" || table.policy.starts_with("HYBRID_DLRM")) return 1;
+    const auto hybrid = [](const Layer& layer) { return layer.policy.starts_with("HYBRID"); };
+    if (table.policy == "HYBRID_CUSTOMIZED" && std::none_of(table.layers.begin(), table.layers.end(), hybrid)) return 1;
     throw spec.at("file").error(
         fmt::format("the policy {} needs the number of ranks that share a model, which the file "
                     "does not say; give `model_ranks`",

@@ -13,9 +13,10 @@
 
 namespace weft {
 
-/// The group that communicates in a column.
-enum class LayerGroup : std::uint8_t { model, data, expert, expert_data };
-constexpr std::size_t layer_groups = 4;
+/// The group that communicates in a column. Layers with policies of their own may have all ranks, or neighbours among
+/// the data's ranks where others have them among the model's.
+enum class LayerGroup : std::uint8_t { model, data, expert, expert_data, everyone, model_apart, neighbouring_data };
+constexpr std::size_t layer_groups = 7;
 
 struct LayerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -34,6 +35,9 @@ struct Layer {
   int line = 0;
   LayerPass forward, input_gradient, weight_gradient;
   double update = 0;
+  std::string policy;       ///< of this layer, if the file's is HYBRID_CUSTOMIZED
+  bool checkpoint = false;  ///< its input is kept
+  bool recomputes = false;  ///< its backward pass begins with the forward pass from the last checkpoint on
 };
 
 /// The content of a file.
@@ -41,6 +45,7 @@ struct LayerTable {
   std::string policy;
   bool simai = false;  ///< the header or the policy is one that only SimAI's files have
   std::uint32_t model_ranks = 0, expert_ranks = 1, all_ranks = 0;  ///< 0: not said
+  std::size_t last_bottom_layer = 0;                               ///< of HYBRID_DLRM
   std::vector<Layer> layers;
 };
 

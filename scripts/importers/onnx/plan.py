@@ -114,10 +114,10 @@ class Planner:
             self.split[name] = result
 
     def gather(self, work, parts):
-        """Every rank gets the whole of split tensors."""
+        """Every rank gets the whole of split tensors. Their gradients are whole on every rank, which keeps its part of them
+        (GatherFromModelParallelRegion of Megatron-LM's megatron/core/tensor_parallel/mappings.py)."""
         for name in parts:
             work.before.append(("all_gather", self.bytes(name) // self.ways))
-            work.backward_behind.append(("reduce_scatter", self.bytes(name)))
             self.split[name] = False
 
     def divides(self, node, place):

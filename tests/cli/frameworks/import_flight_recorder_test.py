@@ -112,6 +112,30 @@ class FlightRecorder(ImportTest):
         self.refused("dumps", says=[r"rank_2: it has 2 sends to rank 5 in process group 'pp', and \S*rank_5 1 receives",
                                     "TORCH_FR_BUFFER_SIZE"])
 
+    def test_messages_of_buffers_that_have_wrapped(self):
+        """Rank 0 sends 10 to 15 numbers to rank 1, whose buffer has overwritten its first two receives: the four last ones
+        have both ends. One that the accelerator had not executed, or of another size, does not say so."""
+        def ranks():
+            sender, receiver = Dump(0, 2, first=40), Dump(1, 2, first=90)
+            for at in range(6):
+                sender.call("send 0->1", 100 * at, [[10 + at]], messages=True)
+                receiver.call("recv 1<-0", 100 * at, [[10 + at]], messages=True)
+            receiver.entries = receiver.entries[2:]
+            return sender, receiver
+        self.dumps(*ranks())
+        read = self.imported("dumps")
+        self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]),
+                         (4, 4, 4 * (12 + 13 + 14 + 15)))
+        self.assertIn("messages at the beginning of a buffer", " ".join(one["what"] for one in read["refused"]))
+        self.run_imported()
+        for key, value in (("state", "started"), ("output_sizes", [[9]]), ("input_sizes", [[9]])):
+            dumps = ranks()
+            dumps[0].entries[3][key] = value
+            if key == "output_sizes":
+                dumps[0].entries[3]["input_sizes"] = value
+            self.dumps(*dumps)
+            self.refused("dumps", says=["it has 6 sends to rank 1", "not all completed or differ in size"])
+
     def test_exchanges_of_different_sizes(self):
         """A list of tensors has the bytes to each member. Of one tensor the split sizes are not recorded: each rank sends
         half of its own to the other one."""

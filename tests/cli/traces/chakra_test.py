@@ -13,7 +13,7 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import chakra_files as et
-from chakra_files import COLL, COMP, MEM_LOAD, METADATA, RECV, SEND, node
+from chakra_files import BATCH, CHECKPOINT, COLL, COMP, MEM_LOAD, METADATA, RECV, SEND, STORAGE, node
 from weft_testing import (EXIT_INPUT, NETWORK, STAR, WEFT, ProgramTest, environment, picoseconds_to_send, table,
                           two_at_a_time, weft)
 
@@ -106,6 +106,21 @@ class Chakra(ProgramTest):
                         for nodes in PAIR]
                 et.write(self.folder, pair)
                 self.assertEqual(self.finished()[1], PAIR_ENDS)
+
+    def test_storage_batches_and_checkpoints(self):
+        """Types 8 to 10 of et_def.proto (6dc63e1) take their durations; pages and blocks are within a system call."""
+        nodes = [node(0, STORAGE, duration=10, level=1), node(1, STORAGE, [0], duration=7, level=2),
+                 node(2, STORAGE, [1], duration=6, level=3), node(3, BATCH, [2], duration=3),
+                 node(4, CHECKPOINT, [3], duration=4), node(5, STORAGE, [4], duration=2, num_ops=10**9)]
+        for form in (et.protobuf, et.json_objects):
+            for issue in ("astra_sim", "streams"):
+                with self.subTest(form=form.__name__, issue=issue):
+                    et.write(self.folder, [nodes], form=form)
+                    self.assertEqual(self.finished(issue=issue), [(10 + 3 + 4 + 2) * US])
+        et.write(self.folder, [[node(0, 8, duration=1)]])
+        content = (self.folder / "trace.0.et").read_bytes()
+        (self.folder / "trace.0.et").write_bytes(content.replace(b"\x18\x08", b"\x18\x0b"))
+        self.complaint("trace.0.et: node 0 'node 0': found type 11; 0 to 10 are known")
 
     def test_a_collective_is_the_same_as_in_an_experiment(self):
         """1 us of compute, then each kind; sizes are the contributions of a rank (et_def.proto's comm_size)."""

@@ -233,16 +233,19 @@ class Onnx(ImportTest):
             self.assertEqual(self.count(content), (parameters, 4 * parameters, flops))
 
     def test_heads_of_fused_attention_are_divided(self):
-        """Of two layers the second needs all features of the first: gathered before it, and summed where its gradient
-        goes back. Of each layer ranks have a quarter of the heads."""
+        """Of two layers the second needs all features of the first, which are gathered before it. Gradients of the inputs
+        of both are summed over the ranks; of that of the first one's result each rank then has the whole, and keeps its
+        part. Of each layer ranks have a quarter of the heads."""
         tokens, width = 8, 64
         nodes = [foreign("Attention", [one, "w"], [two], num_heads=4) for one, two in (("x", "h"), ("h", "y"))]
         content = onnx_files.model(nodes, [tensor("w", [width, 3 * width])], [value("x", ["N", tokens, width])],
                                    [value("y", ["N", tokens, width])])
         read = self.imported(self.model(content), "--tensor", "4")
         ranks = 4
-        self.assertEqual(read["operations"], {"compute": ranks * 5, "all_gather": ranks, "reduce_scatter": ranks,
-                                              "all_reduce": 2 * ranks})
+        self.assertEqual(read["operations"], {"compute": ranks * 5, "all_gather": ranks, "all_reduce": 2 * ranks})
+        self.run_imported()
+        whole = tokens * width * 4
+        self.assertEqual(self.collectives(), [whole] * 3)
 
     def test_fused_normalizations(self):
         """Sums of rows of three tables, then the sum that a normalization adds up, by a matrix; the tables, scales and
