@@ -435,6 +435,7 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   speeds.kernel = shape_->design.collective_kernel;
   speeds.transport = shape_->design.collective_transport;
   speeds.gpudirect = shape_->design.gpudirect;
+  speeds.host_read = shape_->design.host_read;
   speeds.nics_behind_cpu = shape_->design.nics_behind_cpu;
   speeds.ring_intra = first.ring.intra;
   speeds.ring_inter = first.ring.inter;

@@ -36,7 +36,7 @@ NOT_DRAWN = {
     "output": {"file"},
     "workload:training": {"operators", "rates", "transform", *DIMENSIONS, *OF_NCCL},
     "topology.server": {"nccl_topology", "nccl_graphs", "rings", "collective_transport", "collective_tuner", "gpudirect",
-                        "nics_behind_cpu", "cpu"},
+                        "host_read", "nics_behind_cpu", "cpu"},
     "topology:file": {"format", "server"},
     "topology:server": {"server"},
     "workload:program": {"file", "device", "operators", "ranks_per_server", "ranks_per_leaf",

@@ -211,6 +211,7 @@ class ServerReader {
     read_tuner();
     if (const auto behind = find("nics_behind_cpu")) design_.nics_behind_cpu = behind->boolean();
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
+    if (const auto read = find("host_read")) design_.host_read = read->time();
     read_one_of("architecture", gpu_architecture_names, design_.architecture);
     read_one_of("cpu", host_cpu_names, design_.cpu);
   }

@@ -105,11 +105,11 @@ class KernelReader {
     transport.ll = time(spec, "ll");
     transport.ll128 = time(spec, "ll128");
     transport.simple = time(spec, "simple");
+    transport.host_read = time(spec, "host_read");
     transport.flush = time(spec, "flush");
     transport.staging = time(spec, "staging");
     transport.staging_rate = rate(spec, "staging_rate");
     if (spec.find("ll_rate")) transport.ll_rate = rate(spec, "ll_rate");
-    if (spec.find("pair_rate")) transport.pair_rate = rate(spec, "pair_rate");
     spec.finish();
     return transport;
   }
@@ -244,6 +244,15 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (pairs) use_warps(kernel, call, of_link, tuning);
 }
 
+/// Sends and receives with Simple, whose peers share their buffers (src/device/prims_simple.h, loadSendConn and
+/// waitPeer): at both ends a GPU reads the host's memory, a counter and then, for each chunk, the mode of its slot and
+/// its offset. The rest of the way is that of LL128, whose receivers poll the memory of their GPU, and two turns of the
+/// receiver's proxy, to see that the message has come and to count it (src/transport/net.cc, recvProxyProgress).
+void use_shared_buffers(const CollectiveTransport& transport, Time host_read, CollectiveTuning& tuning) {
+  tuning.network_step = host_read * 2;
+  tuning.network_latency = transport.ll128 + transport.turn * 2 + host_read * 2;
+}
+
 /// The times of the path to other servers. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
 void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
@@ -256,8 +265,8 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
     tuning.network_rate = transport.ll_rate;
     return;
   }
-  if (call.algorithm == "nccl_p2p" && transport.pair_rate.bps() > 0 && transport.pair_rate < tuning.network_rate)
-    tuning.network_rate = transport.pair_rate;
+  if (call.algorithm == "nccl_p2p" && tuning.protocol == Protocol::simple)
+    use_shared_buffers(transport, speeds.host_read.value_or(transport.host_read), tuning);
   if (!speeds.gpudirect) {
     tuning.network_latency += transport.staging;
     tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / std::max(1U, tuning.channels));

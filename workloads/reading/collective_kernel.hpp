@@ -52,11 +52,11 @@ struct CollectiveTransport {
   Time ll;    ///< latency of a message, by protocol
   Time ll128;
   Time simple;
+  Time host_read;          ///< of an accelerator's read of the host's memory, until the value is there
   Time flush;              ///< more of Simple and LL128, with GPUDirect on Ampere and before
   Time staging;            ///< more of these without GPUDirect, and how fast data go through the host's memory then
   Bandwidth staging_rate;  ///< of an accelerator
   Bandwidth ll_rate;       ///< of data of LL that a channel sends or receives, where they are copied; 0: they are not
-  Bandwidth pair_rate;     ///< of a channel that sends to or receives from one peer with Simple; 0: no limit
 };
 /// Throws InputError at `where` with the names that there are. `level`: of constants that are ranges.
 const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name, ConstantsLevel level);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,9 +90,10 @@ struct ServerDesign {
   std::string collective_transport;    ///< how its NICs carry them: a file of collectives/transports; or empty
   std::string
       collective_tuner;  ///< numbers by which the table's rings are chosen: a file of collectives/tuners; or empty
-  bool nics_behind_cpu = false;  ///< GPUs reach their NICs through a CPU
-  bool gpudirect = true;         ///< NICs read and write the memory of GPUs, else that of the host
-  std::string network_routing;   ///< routing between NICs; empty: the network's own
+  bool nics_behind_cpu = false;   ///< GPUs reach their NICs through a CPU
+  bool gpudirect = true;          ///< NICs read and write the memory of GPUs, else that of the host
+  std::optional<Time> host_read;  ///< of a GPU that reads the host's memory; none: that of the transport
+  std::string network_routing;    ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

@@ -108,6 +108,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
     stage = tuning.stage_latency;
     if (tuning.stage_rate.bps() > 0) stage = std::max(stage, serialization_time(slice, tuning.stage_rate));
   }
+  if (tuning.network_step > Time() && over_network(step)) stage = bounded_sum(stage, tuning.network_step);
   const Time latency = bounded_sum(tuning.step_latency, stage);
   return bounded_sum(latency, std::max(of_bytes, tuning.min_step));
 }
