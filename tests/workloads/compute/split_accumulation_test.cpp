@@ -102,8 +102,9 @@ TEST(SplitAccumulation, Complaints) {
   EXPECT_EQ(of_device("0.945"), "");
   for (const std::string value : {"0", "1.2", "fast"})
     EXPECT_TRUE(of_device(value).starts_with("toy.yaml:7:")) << value << ": " << of_device(value);
-  const std::string kernels = "name: x\nattention: flash\nsplit_accumulation: 0.9\nkernels: {}\n"
-                              "step: {optimizer: [{kernel: a, per: parameters, reads: 4}]}\n";
+  const std::string kernels =
+      "name: x\nattention: flash\nsplit_accumulation: 0.9\nkernels: {}\n"
+      "step: {optimizer: [{kernel: a, per: parameters, reads: 4}]}\n";
   const std::string about = complaint([&] { read_kernel_catalogue(Spec::parse(kernels, "f.yaml")); });
   EXPECT_TRUE(about.starts_with("f.yaml:3:")) << about;
 }
