@@ -72,6 +72,7 @@ const Words<KernelWhen>& when_words() {
                                        {"fused_permutation", KernelWhen::fused_permutation},
                                        {"separate_permutation", KernelWhen::separate_permutation},
                                        {"several_here", KernelWhen::several_here},
+                                       {"experts_in_turn", KernelWhen::experts_in_turn},
                                        {"padded", KernelWhen::padded},
                                        {"dense", KernelWhen::dense},
                                        {"experts", KernelWhen::experts},
@@ -279,6 +280,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("expert_streams")) result.expert_streams = value->integer(1, max_streams);
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
+  if (const auto value = spec.find("split_accumulation")) result.split_accumulation = value->boolean();
   if (const auto value = spec.find("router_gradients")) result.router_gradients = value->one_of({"tf32", "fp32"});
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("context")) result.context = read_context(*map);

@@ -87,6 +87,7 @@ enum class KernelWhen : std::uint8_t {
   fused_permutation,     ///< copies of tokens are sorted and summed in one kernel each
   separate_permutation,  ///< or in one for each operation
   several_here,          ///< the rank has several experts
+  experts_in_turn,       ///< the framework computes one expert after the other, in one stream
   padded,                ///< GEMMs have fp8, and copies of tokens are copied to be padded
   dense,                 ///< the place is one of an MLP that all tokens go through, or of a block that has one
   experts,               ///< of a mixture's experts, or of a block that has them
@@ -157,6 +158,8 @@ struct KernelCatalogue {
     bool waits = false;               ///< nothing runs beside the gather and the rotations of gradients
     std::int64_t gradient_bytes = 2;  ///< of an element of the gradients that go round
   } context;
+  /// GEMMs of fp8 for gradients add up in two levels.
+  bool split_accumulation = false;
   std::string router_gradients;   ///< precision of the GEMMs of routers' backward passes; "": that of activations
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process on the host that launches work on the device.

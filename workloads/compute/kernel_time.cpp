@@ -114,6 +114,11 @@ double together(const SharedWork& work, double arithmetic, double traffic) {
 
 double clock_of(const Device& device) { return device.one_by_one ? 1 : device.sustained->clock; }
 
+/// GEMMs of fp8 in blocks always add up in two levels, and their rates were measured so.
+double accumulation_of(const Device& device, const Kernel& kernel) {
+  return kernel.split_accumulation && kernel.precision == "fp8" ? device.sustained->split_accumulation : 1;
+}
+
 double slowed(const Device& device, const SharedWork& work, double seconds) {
   constexpr double scale = 10e-3;
   const bool lasts = !device.one_by_one && device.sustained->clock < 1;  // then the clock has fallen already
@@ -164,7 +169,8 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
   // Parts are written and read again, in 32 bits.
   const double results = kernel.rows_inner ? static_cast<double>(kernel.m) * groups_of(kernel) : all_rows(kernel);
   const double sums = splits == 1 ? 0 : 8 * parts * results * static_cast<double>(kernel.n);
-  const double arithmetic = flops / (device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction);
+  const double rate = device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction;
+  const double arithmetic = flops / (rate * accumulation_of(device, kernel));
   const double seconds = together(rates.work, arithmetic + seconds_of_padding(rates, kernel, tile),
                                   seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
   return seconds + (splits == 1 ? 0 : rates.split_time.seconds());

@@ -40,6 +40,8 @@ struct Kernel {
   /// without rows take no time, and their weights are not read.
   std::vector<std::int64_t> rows{};
   bool rows_inner = false;  ///< grouped: rows are not m but k, as in gradients of weights
+  /// fp8: sums of matrix units, which keep few bits, are added to sums of 32 bits every so often.
+  bool split_accumulation = false;
 };
 
 /// Bytes that a kernel reads and writes.
@@ -72,7 +74,8 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 /// it takes no less than the sum of single GEMMs over the number of streams. With `rows` the tiles of each expert are
 /// counted, all go in waves together, and each expert with rows has its weights read once. A persistent GEMM beside
 /// collectives (SharedWork::blocks) has the tiles that it has alone, and its arithmetic takes twice as long if it has
-/// more tiles than units are left. Attention with device.sustained->attention: tiles of `rows` queries, each with the
+/// more tiles than units are left. GEMMs of fp8 with kernel.split_accumulation have that part of the rate of arithmetic
+/// that device.sustained says. Attention with device.sustained->attention: tiles of `rows` queries, each with the
 /// keys that a causal mask leaves it in whole blocks; units share the tiles out, but one tile takes its time.
 /// Arithmetic of both goes by the clock that lasts, or with device.one_by_one slows down in long kernels.
 /// docs/reference/compute_times.md has the formulas.

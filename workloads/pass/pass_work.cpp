@@ -19,23 +19,23 @@ Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {
 Work::Work(const PassSetup& setup, std::string gemms)
     : setup_(setup), gemms_(std::move(gemms)), activations_(activation_precision(*setup.description)) {}
 
-void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped,
-                    bool rows_inner) {
+void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, const GemmKind& kind) {
   Kernel kernel;
   kernel.m = m;
   kernel.n = n;
   kernel.k = k;
   kernel.count = count;
-  kernel.grouped = grouped;
-  if (grouped) kernel.streams = setup_.kernels().expert_streams;
-  kernel.rows_inner = rows_inner;
+  kernel.grouped = kind.grouped;
+  if (kind.grouped) kernel.streams = setup_.kernels().expert_streams;
+  kernel.rows_inner = kind.rows_inner;
+  kernel.split_accumulation = kind.gradient && setup_.kernels().split_accumulation;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
   kernel.precision = gemms_;
-  if (gemms_ != activations_ || more > 0) {
+  if (gemms_ != activations_ || kind.more > 0) {
     const auto read = static_cast<Wide>(m + n) * static_cast<Wide>(k) * static_cast<Wide>(element_bytes(gemms_));
     const auto written =
-        static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + more);
+        static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + kind.more);
     kernel.bytes = saturated((read + written) * static_cast<Wide>(count)).count();
   }
   std::string name = fmt::format("GEMM {} x {} x {}", m, n, k);
@@ -112,6 +112,8 @@ bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
       return !description.fused_permutation;
     case KernelWhen::several_here:
       return mlp.several;
+    case KernelWhen::experts_in_turn:
+      return setup.kernels().expert_streams == 1;
     case KernelWhen::padded:
       return is_fp8(description.precision) && description.padded_copies;
   }

@@ -20,15 +20,20 @@ class Work {
 
   /// `count` GEMMs of m x k by k x n; `grouped`: of experts.
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    add_gemm(m, n, k, count, 0, grouped, false);
+    add_gemm(m, n, k, count, {.grouped = grouped});
   }
   /// The same, whose result has `more` bytes of each element beside those of activations.
   void wide_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
-    add_gemm(m, n, k, 1, more, false, false);
+    add_gemm(m, n, k, 1, {.more = more});
+  }
+  /// The GEMM that is the gradient of an input.
+  void input_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
+    add_gemm(m, n, k, count, {.grouped = grouped, .gradient = true});
   }
   /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
   void weight_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms, grouped, grouped);
+    const std::int64_t more = setup_.kernels().accumulation.in_gemms;
+    add_gemm(m, n, k, count, {.more = more, .grouped = grouped, .rows_inner = grouped, .gradient = true});
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -41,9 +46,11 @@ class Work {
   Segment segment(std::string_view what) const;
 
  private:
-  /// `more`: bytes of each element of the result beside reading the factors and writing it.
-  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped,
-                bool rows_inner);
+  struct GemmKind {
+    std::int64_t more = 0;  ///< bytes of each element of the result beside reading the factors and writing it
+    bool grouped = false, rows_inner = false, gradient = false;
+  };
+  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, const GemmKind& kind);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string gemms_, activations_;  // precisions
@@ -64,7 +71,7 @@ struct Gemm {
   std::int64_t count = 1;
   bool grouped = false;  ///< of experts
   void forward(Work& work) const { work.gemm(rows, columns, inner, count, grouped); }
-  void input_gradient(Work& work) const { work.gemm(rows, inner, columns, count, grouped); }
+  void input_gradient(Work& work) const { work.input_gemm(rows, inner, columns, count, grouped); }
   void weight_gradient(Work& work) const { work.weight_gemm(inner, columns, rows, count, grouped); }
 };
 

@@ -196,6 +196,7 @@ SustainedRates read_sustained(const Spec& map) {
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
+  if (const auto split = map.find("split_accumulation")) rates.split_accumulation = split->number(min_fraction, 1);
   const auto units = map.find("collective_units");
   if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();
   if (!gemms) map.finish(older_sustained_keys);  // an older key explains more than that `gemms` is missing

@@ -95,6 +95,8 @@ struct SustainedRates {
   /// says.
   double clock = 1;
   GemmRates gemms;
+  /// The rate of GEMMs of fp8 that add up in two levels, relative to that of others.
+  double split_accumulation = 1;
   std::map<std::string, GemmRates> other_gemms;  ///< by precision, of fp8 and fp8_block if theirs differ
   /// Of experts' grouped GEMMs, in 16 bits and in fp8_block; as single ones if absent.
   std::optional<GemmRates> grouped, grouped_blocks;
