@@ -30,6 +30,8 @@ CASES = {
                 {"micro_batches": 4, "routing": {"spread": 1}, "capacity_factor": 1.5}, "packet"),
     "experts of servers": (MIXTURE, {"expert": 8, "expert_server": 4, "servers_per_token": 1, "pipeline": 2},
                            {"micro_batches": 2, "routing": {"spread": 1}}, "packet"),
+    "experts of servers in parts": (MIXTURE, {"expert": 8, "expert_server": 4, "expert_forwarding": "parts"},
+                                    {"micro_batches": 2, "routing": {"spread": 1}}, "packet"),
     "multi-token prediction": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True, "pipeline": 2,
                                          "prediction_stage": 0},
                                {"micro_batches": 2, "prediction_blocks": 1, "routing": {"spread": 1}}, "packet"),

@@ -221,6 +221,8 @@ def parallelism(d, ranks):
             result["expert_tensor"] = 1
         if d.chance(0.3):
             result.update(expert_server=2, servers_per_token=d.pick([1, 2]))
+            if d.chance(0.4):
+                result["expert_forwarding"] = d.word(["whole", "parts"])
     if result.get("tensor", 1) > 1 and ("expert" in result or d.chance(0.4)):
         result["sequence"] = True if "expert" in result else d.flag()
     if d.chance(0.15):

@@ -125,6 +125,12 @@ def ready_made(case, row):
     return str(path)
 
 
+def merged(into, values):
+    """The first map with the values of the second one, which may have maps for some keys."""
+    return into | {key: merged(into[key], value) if isinstance(value, dict) and key in into else value
+                   for key, value in values.items()}  # fmt: skip
+
+
 def device_of(case, facts, row):
     """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
@@ -139,7 +145,8 @@ def device_of(case, facts, row):
     for precision, peak in data["peak"].items():
         rate, unit = peak.split()
         data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
-    data |= {key: value for key, value in said.items() if key not in ("base", "clock")}
+    data |= {key: value for key, value in said.items() if key not in ("base", "clock", "sustained")}
+    data["sustained"] = merged(data.get("sustained", {}), said.get("sustained", {}))
     path = case.scratch / f"{data['name'].replace(' ', '_')}.yaml"
     path.write_text(json.dumps(data))  # JSON is YAML
     return str(path)
@@ -207,6 +214,7 @@ def experiment(case, facts, row, micro_batches):
             workload[key] = row[key]
     if copies < data:
         workload["symmetry"] = {"data": copies}
+    workload = merged(workload, row.get("workload", {}))  # keys of the experiment as they are
     return {
         "topology": {
             "kind": "leaf_spine", "leaves": server, "hosts_per_leaf": max(1, -(-simulated // server)), "spines": 1,

@@ -64,6 +64,8 @@ struct ParallelPlan {
   /// all experts of a server, and on within it (DeepSeek-V3, arXiv:2412.19437, 2.1.2 and 3.2.2); 0: straight to
   /// experts.
   std::int64_t expert_server = 0;
+  /// What comes from other servers goes on while it comes, as DeepEP forwards it; else when all of it is there.
+  bool forward_in_parts = false;
   std::int64_t servers_per_token = 0;  ///< most servers that a token goes to, at least 1; 0: all of them may be
   std::int64_t virtual_stages = 1;     ///< model chunks of each pipeline rank
   bool sequence = false;               ///< the parts between tensor-parallel GEMMs are cut along the sequence

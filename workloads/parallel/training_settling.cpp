@@ -186,6 +186,8 @@ class Settling {
           fmt::format("expert {} is not several times expert_server {}; expected the same number of expert ranks in "
                       "each of several servers",
                       p_.expert, p_.expert_server));
+    if (p_.forward_in_parts && p_.expert_server == 0)
+      complain({"expert_forwarding"}, "it needs expert_server, the expert ranks of one server");
     if (p_.servers_per_token > 0 && p_.expert_server == 0)
       complain({"servers_per_token"}, "it needs expert_server, the expert ranks of one server");
     if (p_.expert == 1) return;

@@ -27,7 +27,8 @@ Segment MixturePasses::dispatch(const MlpShape& mlp, std::string_view what, cons
 }
 
 // Copies of tokens to their experts (`combine`: back). By servers: one copy for each server that a token goes to, as
-// many as may be, then on to the experts there.
+// many as may be, then on to the experts there; in parts both at the same time, so that the slower of them counts
+// (DeepEP, csrc/kernels/internode.cu: forwarders send on what arrives, some tokens at a time).
 void MixturePasses::travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine,
                            bool beside, std::vector<Segment>& to) const {
   if (plan_.expert < 2) return;
@@ -40,10 +41,18 @@ void MixturePasses::travel(const MlpShape& mlp, std::string_view what, const std
     legs[1].group = GroupKind::expert_server;
     if (combine) std::swap(legs[0], legs[1]);
   }
+  const bool in_parts = legs.size() == 2 && plan_.forward_in_parts;
+  if (in_parts) legs[1].stream = Stream::context;
   for (Segment& leg : legs) {
-    leg.beside = beside;  // the second one waits for the first in their stream
+    leg.beside = beside || in_parts;  // the second one waits for the first in their stream
     to.push_back(leg);
   }
+  if (!in_parts || beside) return;
+  Segment arrived;
+  arrived.what = what;
+  arrived.stream = Stream::none;
+  arrived.join = true;
+  to.push_back(arrived);
 }
 
 // Rows of one local expert when the tokens are spread evenly.

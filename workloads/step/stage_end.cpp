@@ -49,7 +49,8 @@ void StagePlanner::sum_what_is_shared() {
   }
   if (plan_.embedding_copy > 0 && (rank_ == 0 || rank_ == plan_.embedding_copy))
     reduce_at_end(GroupKind::embedding, held_parameters({model.embedding.front()}, plan_).dense, "embedding gradients");
-  if (keeps_two_copies()) reduce_at_end(GroupKind::mirror, result_.parameters.sum(), "gradients of both copies");
+  // Each rank sums what its data-parallel ranks have left to it.
+  if (keeps_two_copies()) reduce_at_end(GroupKind::mirror, kept_elements(), "gradients of both copies");
 }
 
 bool StagePlanner::keeps_two_copies() const {

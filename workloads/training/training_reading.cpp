@@ -96,6 +96,8 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("expert_tensor", plan.expert_tensor);
   fields.count("expert_server", plan.expert_server, 2);
   fields.count("servers_per_token", plan.servers_per_token);
+  if (const auto value = fields.find("expert_forwarding"))
+    plan.forward_in_parts = read_word<bool>(*value, {{"whole", false}, {"parts", true}});
   fields.count("virtual_stages", plan.virtual_stages);
   if (const auto value = fields.find("stage_layers"))
     for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, max_ranks));

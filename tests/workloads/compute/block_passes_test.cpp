@@ -290,6 +290,28 @@ TEST(BlockPasses, TokensGoToServersFirst) {
   }
 }
 
+// In parts both ways begin together, in streams of their own, and what comes next waits for both.
+TEST(BlockPasses, TokensAreForwardedInParts) {
+  Case one = case_of("mixtral-8x7b", 1, 4096);
+  one.description.parallel.expert = 8;
+  one.description.parallel.expert_server = 4;
+  const auto forward = [&] { return block_passes(one.setup(), one.description.model.layer_shape(0)).forward; };
+  const std::vector<Segment> whole = forward();
+  one.description.parallel.forward_in_parts = true;
+  const std::vector<Segment> parts = forward();
+  for (const GroupKind group : {GroupKind::expert_rail, GroupKind::expert_server})
+    EXPECT_EQ(bytes(parts, group, CollectiveKind::all_to_all), bytes(whole, group, CollectiveKind::all_to_all));
+  EXPECT_EQ(parts.size(), whole.size() + 2);  // dispatch and combine
+  for (std::size_t i = 0; i + 2 < parts.size(); ++i) {
+    if (parts[i].kind != Segment::Kind::collective || parts[i + 1].kind != Segment::Kind::collective) continue;
+    EXPECT_TRUE(parts[i].beside && parts[i + 1].beside);
+    EXPECT_NE(parts[i].stream, parts[i + 1].stream);
+    EXPECT_TRUE(parts[i + 2].join);
+    EXPECT_EQ(parts[i + 2].duration, Time());
+    EXPECT_EQ(parts[i + 2].stream, Stream::none);
+  }
+}
+
 TEST(BlockPasses, BoundariesAreCutWithTheSequence) {
   Case one = case_of("gpt2", 4, 1024);
   EXPECT_EQ(boundary_bytes(one.description, 0).count(), 4 * 1024 * 768 * 2);

@@ -126,6 +126,13 @@ TEST(TrainingPrograms, EverySchedule) {
         }
 }
 
+TEST(TrainingPrograms, ExpertsOfServersInParts) {
+  for (const std::string schedule : {"1f1b", "zb_h1", "dualpipe"})
+    expect_sound(small_mixture,
+                 "schedule: " + schedule + ", pipeline: 2, expert: 4, expert_server: 2, expert_forwarding: parts",
+                 ", micro_batches: 4, steps: 2, routing: {spread: 1}", 8);
+}
+
 // Layers of multi-token prediction on the stage with the logits, and on the one before.
 TEST(TrainingPrograms, EveryScheduleWithLayersOfMultiTokenPrediction) {
   std::string untied = small_model;
