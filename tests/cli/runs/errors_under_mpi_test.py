@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from errors_test import GOOD, TRAFFIC, ErrorTest, with_part
+from error_testing import GOOD, TRAFFIC, ErrorTest, with_part
 from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, attributes, two_at_a_time, weft
 
 
