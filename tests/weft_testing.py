@@ -2,6 +2,7 @@
 """Common code of the tests that run the program as users do: start it, alone or under mpirun, and read its files."""
 
 import atexit
+import functools
 import importlib.machinery
 import json
 import os
@@ -58,8 +59,17 @@ NETWORK = {
 }
 
 
+@functools.cache
+def scratch_of_mpirun():
+    """The folder for temporary files of this test's runs of mpirun, until the test ends. With the default one a run that ends
+    removes what the run of another test has just made."""
+    folder = tempfile.TemporaryDirectory(prefix="weft-mpi-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 def environment(extra=None):
-    return {**MPI_SETTINGS, **os.environ, **(extra or {})}
+    return {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": scratch_of_mpirun(), **os.environ, **(extra or {})}
 
 
 def command(words, ranks=None):

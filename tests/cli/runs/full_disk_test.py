@@ -50,16 +50,18 @@ class FullDisk(ProgramTest):
         if rows:
             words += ["--set", f"output.rows_in_memory={rows}"]
         line = ["mpirun", "-n", str(ranks), "/bin/sh", "-c", LIMITED, str(WEFT), *map(str, words)]
-        extra = {**SETTINGS, "BLOCKS": str(room // 512), "ONLY": "" if only is None else str(only)}
-        began = time.monotonic()
-        process = subprocess.Popen(line, cwd=output, env=environment(extra), text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)  # fmt: skip
-        try:
-            _, err = process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            process.terminate()
-            process.communicate()
-            return f"still runs after {SECONDS} s"
+        with tempfile.TemporaryDirectory(prefix="weft-mpi-") as scratch:  # of this run of mpirun alone, as in weft_testing
+            extra = {**SETTINGS, "BLOCKS": str(room // 512), "ONLY": "" if only is None else str(only),
+                     "OMPI_MCA_orte_tmpdir_base": scratch}  # fmt: skip
+            began = time.monotonic()
+            process = subprocess.Popen(line, cwd=output, env=environment(extra), text=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)  # fmt: skip
+            try:
+                _, err = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.communicate()
+                return f"still runs after {SECONDS} s"
         messages = re.findall("weft: .*", err)  # MPI's own may not have ended their lines
         if process.returncode != EXIT_ENVIRONMENT:
             return f"exit code {process.returncode} after {time.monotonic() - began:.1f} s: {err}"

@@ -133,6 +133,12 @@ TEST(TrainingPrograms, ExpertsOfServersInParts) {
                  ", micro_batches: 4, steps: 2, routing: {spread: 1}", 8);
 }
 
+TEST(TrainingPrograms, ForwardingNeedsServers) {
+  const std::string text =
+      "kind: training\nmodel: mixtral-8x7b\ndevice: h100-sxm\nparallelism:\n  expert: 8\n  expert_forwarding: parts\n";
+  expect_complaint(text, context_of(8), "x.yaml:6", {"expert_server"});
+}
+
 // Layers of multi-token prediction on the stage with the logits, and on the one before.
 TEST(TrainingPrograms, EveryScheduleWithLayersOfMultiTokenPrediction) {
   std::string untied = small_model;
