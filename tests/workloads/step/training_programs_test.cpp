@@ -201,6 +201,25 @@ TEST(TrainingPrograms, OptimizerStateInGroups) {
   }
 }
 
+// DualPipe keeps two copies of the model. Data-parallel ranks sum the gradients of a rank's stages; what ZeRO then
+// leaves to the rank, all of them or 1/d, is summed with the rank that has the other copies.
+TEST(TrainingPrograms, BothCopiesSumWhatIsLeftToARank) {
+  const auto summed = [](const std::string& sharding, CollectiveKind kind, const std::string& label) {
+    const auto workload = job(small_model, "schedule: dualpipe, pipeline: 2, data: 4, sharding: " + sharding,
+                              ", micro_batches: 4, clip_gradients: false", 8);
+    std::int64_t bytes = 0;
+    for (const Operation& operation : operations_of(*workload, 0))
+      if (operation.call != nullptr && operation.call->kind == kind &&
+          operation.call->label.find(label) != std::string::npos)
+        bytes += operation.call->size.count();
+    return bytes;
+  };
+  const std::int64_t all = summed("none", CollectiveKind::all_reduce, "grad bucket");
+  EXPECT_EQ(summed("none", CollectiveKind::all_reduce, "gradients of both copies"), all);
+  EXPECT_EQ(summed("optimizer", CollectiveKind::reduce_scatter, "grad bucket"), all);
+  EXPECT_EQ(summed("optimizer", CollectiveKind::all_reduce, "gradients of both copies"), all / 4);
+}
+
 // PyTorch, torch/distributed/fsdp/_fully_shard: gradients are scattered in the groups after every micro-batch, and
 // summed between them then, too, unless set_requires_all_reduce(False) leaves that to the last one.
 TEST(TrainingPrograms, HybridShardingSumsBetweenGroupsOnceOrInEveryMicroBatch) {
