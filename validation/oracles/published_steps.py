@@ -79,11 +79,19 @@ def jiang(name, gpus, batch, seconds):
     return Published(name, 12288, 96, 128, SERVER, 8, gpus // 64, 6, 1, batch, "selective", seconds, vocabulary=64512)
 
 
+def smith(name, gpus, seconds):
+    """S. Smith et al., arXiv:2201.11990, 2.4. The time has one digit behind the point."""
+    return Published(name, 20480, 105, 128, SERVER, 35, gpus // 280, 1, 1, 1920, "full", seconds, scatter_gather=True,
+                     overlap_tensor=False, framework="megatron_2021", rounding=0.05)  # fmt: skip
+
+
 def rows_of(name):
     """The rows of a set's file."""
     rows = yaml.safe_load((SETS / f"{name}.yaml").read_text())["rows"]
     if name == "jiang_2024":
         return [jiang(model, *row) for model, row in rows.items()]
+    if name == "smith_2022":
+        return [smith(model, *row) for model, row in rows.items()]
     if name == "narayanan_2021":
         return [sc21(model, *row) for model, row in rows.items()]
     return [one for model, row in rows.items() for one in korthikanti(model, *row)]

@@ -14,6 +14,8 @@ from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict,
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # Simulated ranks of those that share out parameters, as a multiple of servers: all ranks send and receive the same.
 MAX_SHARDS = 16
+# Sets of GPT models on A100s whose rows published_steps.py has.
+OF_A100S = ("narayanan_2021", "korthikanti_2022", "smith_2022", "jiang_2024")
 LAYERS = {"llama-3.1-405b": 126}
 # Channels of NCCL on servers of eight devices and eight NICs: eight rings, each twice (src/graph/connect.cc).
 CHANNELS_ACROSS = 16
@@ -46,18 +48,32 @@ def read(name):
 def table_of(name):
     """(facts, rows)"""
     facts = read(name)
-    if name in ("narayanan_2021", "korthikanti_2022", "jiang_2024"):
+    if name in OF_A100S:
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
                            one.name in small, one.gpus, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
                        for one in rows_of(name)]  # fmt: skip
     rows = []
-    for one in facts["rows"]:
-        row = {**facts["defaults"], **one}
+    for row in rows_of_plans(facts):
         by_default = lambda case, row=row: step(case, facts, row, without_collectives(facts))  # noqa: E731
         rows.append(Row(row["name"], seconds_of(row, facts), lambda case, row=row: step(case, facts, row),
                         row.get("short", False), row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
+
+
+def rows_of_plans(facts):
+    """The rows of a set as maps with all keys. A row may be a list with a value for each of `columns`, of which `options` names
+    further keys; such rows are named by what they have."""
+    rows, names = [], set()
+    for one in facts["rows"]:
+        if isinstance(one, list):
+            one = dict(zip(facts["columns"], one, strict=True))
+            name = (f"{one['shape']} {one['options']}: data {one['data']}, tensor {one['tensor']}, pipeline {one['pipeline']}, "
+                    f"{one['batch']} sequences by {one['micro_batch']}")  # fmt: skip
+            one = {"name": f"{name}, again" if name in names else name, **facts["options"][one["options"]], **one}
+            names.add(name)
+        rows.append({**facts["defaults"], **one})
+    return rows
 
 
 def batch_of(row):
@@ -103,11 +119,16 @@ def model_of(case, facts, row):
         return str(path)
     if "shape" not in row:
         return ready_made(case, row)
-    layers, hidden, heads = facts["models"][row["shape"]]
+    layers, hidden, heads = shape_of(facts, row)
     path = case.scratch / f"{row['shape']}.json"
-    path.write_text(json.dumps({"model_type": "gpt2", "vocab_size": 50368, "n_positions": row["sequence"],
+    path.write_text(json.dumps({"model_type": "gpt2", "vocab_size": facts.get("vocabulary", 50368), "n_positions": row["sequence"],
                                 "n_embd": hidden, "n_layer": layers, "n_head": heads}))  # fmt: skip
     return str(path)
+
+
+def shape_of(facts, row):
+    """Blocks, hidden size and heads of a GPT model, by name or as 70x14336x112."""
+    return facts.get("models", {}).get(row["shape"]) or [int(number) for number in row["shape"].split("x")]
 
 
 def ready_made(case, row):
@@ -164,6 +185,18 @@ def framework_of(case, row):
     return str(changed)
 
 
+def deepspeed_stages(blocks, stages, with_embeddings):
+    """Blocks on each stage as DeepSpeed's partition_balanced (runtime/utils.py) puts them: the largest number is as small as it can
+    be, and the last stages have what is left. Both embeddings may count as a block of the stages at the ends."""
+    slots = blocks + (2 if with_embeddings else 0)
+    most = -(-slots // stages)
+    numbers = [min(most, max(0, slots - most * stage)) for stage in range(stages)]
+    if with_embeddings:
+        numbers[0] -= 1
+        numbers[-1] -= 1
+    return numbers
+
+
 def experiment(case, facts, row, micro_batches):
     tensor, context, pipeline = (row.get(key, 1) for key in ("tensor", "context", "pipeline"))
     data = row["gpus"] // (tensor * context * pipeline)
@@ -174,7 +207,7 @@ def experiment(case, facts, row, micro_batches):
     simulated = tensor * context * pipeline * copies
     server = facts.get("gpus_per_server", SERVER)
     nvlink = of_gpu(facts, row, "nvlink")
-    alone = row.get("tensor_nvlink", facts.get("tensor_nvlink", nvlink))
+    alone = row.get("tensor_nvlink", facts.get("nvlink_of_tensor", {}).get(tensor, facts.get("tensor_nvlink", nvlink)))
     inside = nvlink if tensor == 1 else alone
     design = of_gpu(facts, row, "server")
     group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
@@ -193,6 +226,8 @@ def experiment(case, facts, row, micro_batches):
         ends = row["layers_at_ends"]
         each = (LAYERS[row["model"]] - 2 * ends) // (stages - 2)
         parallelism["stage_layers"] = [ends, *[each] * (stages - 2), ends]
+    if "shape" in row and pipeline > 1:
+        parallelism["stage_layers"] = deepspeed_stages(shape_of(facts, row)[0], pipeline, row.get("embeddings_as_blocks", False))
     if context > 1:
         parallelism["context_kind"] = "gathered_ring" if row["framework"].startswith("pytorch") else "all_gather"
     if row.get("gather_once"):
