@@ -41,6 +41,7 @@ class Published:
     framework: str = "megatron_2022"
     peer: float = 0  # the peer's error in percent, if it is known for the row
     vocabulary: int = 51200
+    gradient_precision: str = "fp16"
     rounding: float = 0  # the time may be so many seconds more or less, because its source rounds
 
     @property
@@ -82,7 +83,7 @@ def jiang(name, gpus, batch, seconds):
 def smith(name, gpus, seconds):
     """S. Smith et al., arXiv:2201.11990, 2.4. The time has one digit behind the point."""
     return Published(name, 20480, 105, 128, SERVER, 35, gpus // 280, 1, 1, 1920, "full", seconds, scatter_gather=True,
-                     overlap_tensor=False, framework="megatron_2021", rounding=0.05)  # fmt: skip
+                     overlap_tensor=False, framework="megatron_2021", rounding=0.05, gradient_precision="fp32")  # fmt: skip
 
 
 def rows_of(name):
@@ -123,6 +124,8 @@ def settings(case, one, micro_batches, copies):
         "workload.collectives.tensor": RINGS | {"launch_latency": f"{launch} us"},
         "workload.micro_batch": one.micro_batch, "workload.micro_batches": micro_batches,
     }  # fmt: skip
+    if one.gradient_precision != "fp16":
+        changes["workload.gradient_precision"] = one.gradient_precision
     if one.pipeline == 1 and one.data > 1:
         # --DDP-impl torch (examples/sc21/run_table_1.sh of release v2.5): buckets beside the backward pass.
         changes["workload.overlap_gradients"] = True

@@ -2,6 +2,7 @@
 """Published training steps, a file for each set under validation/published/training, and experiments that predict them.
 Nothing is fitted to them."""
 
+import collections
 import copy
 import dataclasses
 import json
@@ -64,14 +65,15 @@ def table_of(name):
 def rows_of_plans(facts):
     """The rows of a set as maps with all keys. A row may be a list with a value for each of `columns`, of which `options` names
     further keys; such rows are named by what they have."""
-    rows, names = [], set()
+    rows, names = [], collections.Counter()
     for one in facts["rows"]:
         if isinstance(one, list):
             one = dict(zip(facts["columns"], one, strict=True))
             name = (f"{one['shape']} {one['options']}: data {one['data']}, tensor {one['tensor']}, pipeline {one['pipeline']}, "
                     f"{one['batch']} sequences by {one['micro_batch']}")  # fmt: skip
-            one = {"name": f"{name}, again" if name in names else name, **facts["options"][one["options"]], **one}
-            names.add(name)
+            names[name] += 1
+            again = f", again ({names[name]})" if names[name] > 1 else ""
+            one = {"name": name + again, **facts["options"][one["options"]], **one}
         rows.append({**facts["defaults"], **one})
     return rows
 

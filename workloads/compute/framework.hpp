@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/documents/spec.hpp"
@@ -134,7 +135,13 @@ struct KernelCatalogue {
     std::int64_t bytes = 0;     ///< read and written per parameter; 0: not counted
     bool from_second = false;   ///< the first micro-batch has nothing to add to
     std::int64_t in_gemms = 0;  ///< the GEMM does it instead: bytes per parameter more than writing its result
-  } accumulation;
+    bool counted() const { return bytes > 0 || in_gemms > 0; }
+  };
+  Accumulation accumulation;
+  Accumulation accumulation_fp32;  ///< of gradients that are summed in fp32, if that is something else
+  const Accumulation& accumulation_of(std::string_view gradient_precision) const {
+    return gradient_precision == "fp32" && accumulation_fp32.counted() ? accumulation_fp32 : accumulation;
+  }
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
   /// What GEMMs read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered

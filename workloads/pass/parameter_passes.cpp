@@ -9,7 +9,7 @@
 namespace weft {
 
 void add_gradient_accumulation(const PassSetup& setup, const std::vector<Tensor>& tensors, PartPasses& passes) {
-  const KernelCatalogue::Accumulation& how = setup.kernels().accumulation;
+  const KernelCatalogue::Accumulation& how = setup.kernels().accumulation_of(setup.description->gradient_precision);
   if (how.bytes == 0) return;
   SmallKernel add;
   add.bytes = how.bytes;

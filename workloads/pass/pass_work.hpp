@@ -32,7 +32,7 @@ class Work {
   }
   /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
   void weight_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    const std::int64_t more = setup_.kernels().accumulation.in_gemms;
+    const std::int64_t more = setup_.kernels().accumulation_of(setup_.description->gradient_precision).in_gemms;
     add_gemm(m, n, k, count, {.more = more, .grouped = grouped, .rows_inner = grouped, .gradient = true});
   }
   /// The small kernels of a place.

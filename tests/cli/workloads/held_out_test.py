@@ -67,6 +67,8 @@ def published(data):
     for row in data["rows"].values() if isinstance(data["rows"], dict) else data["rows"]:
         if isinstance(row, dict):
             yield str(row.get("tokens", row.get("seconds")))
+        elif "columns" in data:
+            yield str(dict(zip(data["columns"], row, strict=True))["seconds"])
 
 
 if __name__ == "__main__":

@@ -34,6 +34,33 @@ TEST(KernelCatalogue, BlocksOfMegatronByHand) {
   }
 }
 
+// Megatron-DeepSpeed: the same blocks, and ALiBi's biases, written with the shape of the scores (2 S) and read by the GEMM (2 S).
+TEST(KernelCatalogue, BlocksOfMegatronDeepSpeedHaveTheirBiasesOfALiBi) {
+  for (const std::int64_t t : {1, 4}) {
+    const std::int64_t scores = 12 * BlockOfGpt::s * BlockOfGpt::s * BlockOfGpt::b / t;
+    const PartPasses old = BlockOfGpt("megatron_2021", t).passes(), with = BlockOfGpt("megatron_deepspeed", t).passes();
+    EXPECT_EQ(small_kernels(with.forward).bytes, small_kernels(old.forward).bytes + 4 * scores);
+    EXPECT_EQ(small_kernels(with.backward).bytes, small_kernels(old.backward).bytes);
+  }
+}
+
+// Gradients that are summed in fp32 are added in fp32: main_grad += grad reads 2 + 4 B and writes 4 B instead of 4 and 2;
+// DeepSpeed casts first, 2 + 4 B, then adds, 8 + 4 B. A catalogue that says nothing about fp32 adds as in 16 bits.
+TEST(KernelCatalogue, GradientsSummedInFp32AreAddedInFp32) {
+  const auto more = [](const std::string& framework) {
+    BlockOfGpt one(framework);
+    const std::int64_t narrow = small_kernels(one.passes().backward).bytes;
+    one.description.gradient_precision = "fp32";
+    return small_kernels(one.passes().backward).bytes - narrow;
+  };
+  const BlockOfGpt one("megatron_2021");
+  const std::int64_t held =
+      held_parameters(one.description.model.layer_shape(0).tensors, one.description.parallel).sum();
+  EXPECT_EQ(more("megatron_2021"), (10 - 6) * held);
+  EXPECT_EQ(more("megatron_deepspeed"), (18 - 6) * held);
+  EXPECT_EQ(more("megatron_2022"), 0);
+}
+
 // Per element forward: norms 9 each, bias-dropout-residual 3 each of N; QKV bias 1 of 3 N; GELU 9 of 4 N; softmax 5 and
 // dropout 1 of S.
 TEST(KernelCatalogue, FlopsAreForPeopleAndTakeNoPartInTheModels) {
