@@ -297,8 +297,7 @@ def read_ranges(gpu, notes):
             continue
         if "Init" in label:
             if communicator is not None and position is not None and device in (None, gpu.device):
-                gpu.positions[str(communicator)] = position
-                gpu.sizes[str(communicator)] = number_in(payload, "no. of ranks", report, row)
+                add_creation(gpu, communicator, position, number_in(payload, "no. of ranks", report, row))
             continue
         kind = kind_of(label)
         if kind is None or begin is None:
@@ -312,6 +311,15 @@ def read_ranges(gpu, notes):
         begin, end = (time_of(gpu, NVTX, row, time) for time in (begin, end or begin))
         timeline.add("calls", None, None, begin, end, thread, call.text())
     gpu.splits = splits.of_communicators(gpu.communicators)
+
+
+def add_creation(gpu, communicator, position, size):
+    """Between ncclGroupStart and ncclGroupEnd, and of communicators that do not block, NCCL writes the range before they
+    have an id (0): the first one of a size is another one than the second."""
+    name, place = str(communicator), 0
+    while communicator == 0 and (name == "0" or name in gpu.positions):
+        name, place = f"without an id, of {size} ranks, {place}", place + 1
+    gpu.positions[name], gpu.sizes[name] = position, size
 
 
 def read_split(gpu, splits, payload, position, row):

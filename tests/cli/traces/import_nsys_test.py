@@ -243,6 +243,20 @@ class Nsys(ImportTest):
             r"communicator \d+ has the ranks that gave the color 0 to ncclCommSplit; of the 16 ranks of communicator "
             rf"{WORLD}, 4 were traced, and the others' colors are not in the report"])
 
+    def test_creations_without_an_id(self):
+        """Communicators created within a group, or without blocking, have the id 0 in their range: one of all four ranks,
+        whose positions are those of the ranks, and then a pair. The report has two of the four GPUs."""
+        report = Report()
+        for process, rank in ((0, 3), (1, 2)):
+            for at, (size, place) in enumerate(((4, rank), (2, process))):
+                report.range(process, "ncclCommInitRankConfig", 2 * at, 1, INIT, 0, size, place, process)
+            report.range(process, "ncclAllReduce", 30, 1, COLLECTIVE, WORLD, MIB)
+            report.kernel(process, 140, 10, 35, kernel_of("AllReduce_Sum_f32_RING_LL"), 20)
+            report.kernel(process, 160, 10, 40, f"of rank {rank}")
+        self.refused(self.write_report(report), says=[r"of ranks \[0, 1\] there is no trace"])
+        self.assertEqual(self.imported("report.sqlite", "--fill", "symmetric")["ranks"], 4)
+        self.assertLessEqual({(2, "of rank 2"), (3, "of rank 3")}, set(self.run_imported()))
+
     def test_copies_between_gpus_are_listed(self):
         """CUPTI's kind of copy 10 is between two devices. It has 30 of 100 us, and a copy within the device is not
         listed."""
