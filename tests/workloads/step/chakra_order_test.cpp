@@ -110,6 +110,42 @@ TEST(ChakraOrder, random_graphs_in_random_order) {
   }
 }
 
+ChakraSurvey survey_of(std::vector<ChakraNode> nodes, bool control = true) {
+  ListStream stream(std::move(nodes));
+  return survey_chakra(stream, control, "x.et", [](const ChakraNode&) {});
+}
+
+// A file in order is read without looking ahead, and gives the same.
+TEST(ChakraOrder, of_a_file_in_order_needs_no_window) {
+  EXPECT_TRUE(survey_of({node_of(3, {}), node_of(5, {3}), node_of(9, {3, 5}, {7})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(5, {}), node_of(3, {})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(3, {5}), node_of(5, {})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(3, {}, {5}), node_of(5, {})}).in_order);
+  EXPECT_TRUE(survey_of({node_of(3, {}, {5}), node_of(5, {})}, false).in_order);
+  std::mt19937 random(11);
+  int in_order = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<ChakraNode> nodes;
+    for (std::uint64_t i = 0, id = 0; i < 50; ++i) {
+      id += 1 + random() % 3;
+      std::vector<std::uint64_t> data, control;
+      for (std::size_t k = 0; k < nodes.size() && k < 3; ++k)
+        (k % 2 == 0 ? data : control).push_back(nodes[random() % nodes.size()].id);
+      nodes.push_back(node_of(id, data, control));
+    }
+    if (round % 2 == 1) std::swap(nodes[random() % 50], nodes[random() % 50]);
+    if (!survey_of(nodes).in_order) continue;
+    ++in_order;
+    ChakraOrder::Options one;
+    one.window = 1;
+    const Given narrow = order_of(nodes, one), wide = order_of(nodes);
+    EXPECT_EQ(narrow.ids, wide.ids);
+    EXPECT_EQ(narrow.numbers, wide.numbers);
+    EXPECT_EQ(narrow.after, wide.after);
+  }
+  EXPECT_GE(in_order, 200);
+}
+
 TEST(IdSet, is_a_set_of_numbers) {
   std::mt19937_64 random(3);
   IdSet set;
