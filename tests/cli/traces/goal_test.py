@@ -124,8 +124,7 @@ class Goal(ProgramTest):
                 self.assertEqual(summary["fingerprint"], one["fingerprint"])
                 self.assert_same_results(results, again, ignore=["/manifest/experiment_text"])
             one, two = (weft("run", self.write(self.experiment(text)), "-o", "out.h5", "--summary", "json", "--quiet", "--set",
-                             "network={fidelity: loggp}", "--set", "topology={kind: star, hosts: 2}",
-                             folder=self.folder).summary() for text in (same, larger))
+                             "network.fidelity=loggp", folder=self.folder).summary() for text in (same, larger))
             self.assertEqual(one["fingerprint"], two["fingerprint"])
 
     def test_a_ring_is_executed_to_its_end(self):

@@ -146,6 +146,25 @@ TEST(ChakraOrder, of_a_file_in_order_needs_no_window) {
   EXPECT_GE(in_order, 200);
 }
 
+// 120 bytes at most, no character cut in two, "?" for what cannot be printed.
+TEST(ChakraNode, has_a_name_that_can_be_printed) {
+  const auto printed = [](std::string name) {
+    ChakraNode node;
+    node.name = std::move(name);
+    return printable_name(node);
+  };
+  EXPECT_EQ(printed("void gemm<float>"), "void gemm<float>");
+  EXPECT_EQ(printed("a\nb\x7f\xff"
+                    "c"),
+            "a?b??c");
+  EXPECT_EQ(printed("\xc3\xa4 \xe2\x86\x92 b"), "\xc3\xa4 \xe2\x86\x92 b");
+  EXPECT_EQ(printed(std::string(120, 'x')), std::string(120, 'x'));
+  EXPECT_EQ(printed(std::string(121, 'x')), std::string(120, 'x') + "...");
+  EXPECT_EQ(printed(std::string(119, 'x') + "\xc3\xa4"), std::string(119, 'x') + "...");
+  EXPECT_EQ(printed("\xc3\xa4" + std::string(118, 'x')), "\xc3\xa4" + std::string(118, 'x'));
+  EXPECT_EQ(printed("\xc3\xa4" + std::string(119, 'x')), "\xc3\xa4" + std::string(118, 'x') + "...");
+}
+
 TEST(IdSet, is_a_set_of_numbers) {
   std::mt19937_64 random(3);
   IdSet set;
