@@ -38,6 +38,7 @@ void StagePlanner::make_chunks() {
   const ModelConfig& model = description_.model;
   embedding_ = embedding_passes(setup_.pass);
   head_ = head_passes(setup_.pass);
+  head_tensors_ = head_tensors(model, plan_);
   for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
   if (model.prediction_blocks > 0) {
     prediction_input_ = prediction_input_passes(setup_.pass);
@@ -56,7 +57,7 @@ void StagePlanner::make_chunks() {
     if (chunk.stage + 1 == stages) {
       for (std::int64_t i = 0; i < model.prediction_blocks; ++i)
         add_part(chunk, -1, prediction_head_, model.prediction_head);
-      add_part(chunk, -1, head_, model.head);
+      add_part(chunk, -1, head_, head_tensors_);
     }
     chunk.gathered.assign(chunk.parts.size(), no_operation);
     chunk.waits.assign(chunk.parts.size(), no_place);
@@ -75,9 +76,9 @@ void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& 
 void StagePlanner::add_predictions(Chunk& chunk) {
   static const std::vector<Tensor> none;
   const ModelConfig& model = description_.model;
+  if (plan_.embedding_copy > 0) embedding_copy_ = {model.embedding.front()};
   for (std::int64_t i = 0; i < model.prediction_blocks; ++i) {
-    const bool copy = i == 0 && plan_.embedding_copy > 0;
-    add_part(chunk, -1, embedding_, copy ? model.embedding : none);
+    add_part(chunk, -1, embedding_, i == 0 ? embedding_copy_ : none);
     add_part(chunk, -1, prediction_input_, model.prediction_input);
     const std::int64_t layer = model.layers() + i;
     add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.shape_of(layer)], model.layer_shape(layer).tensors);

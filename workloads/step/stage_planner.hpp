@@ -157,6 +157,7 @@ class StagePlanner {
   std::uint32_t rank_;
   std::int64_t gradient_bytes_ = 2, parameter_bytes_ = 2;
   PartPasses embedding_, head_, prediction_input_, prediction_head_;
+  std::vector<Tensor> head_tensors_, embedding_copy_;
   std::vector<PartPasses> blocks_;
   std::vector<Chunk> chunks_;
   std::vector<std::uint32_t> last_;    // [chunk] slots to come that add to the gradients of weights
