@@ -203,13 +203,13 @@ def experiment(case, facts, row, micro_batches):
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
-                        "context": group, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
+                        "context": group, "stage": {}, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
     }  # fmt: skip
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
         workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
     for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
-                "padded_copies", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
+                "padded_copies", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

@@ -31,7 +31,8 @@ const Words<KernelPlace>& place_words() {
                                         {"experts_output", KernelPlace::experts_output},
                                         {"context_begin", KernelPlace::context_begin},
                                         {"context_part", KernelPlace::context_part},
-                                        {"context_end", KernelPlace::context_end}};
+                                        {"context_end", KernelPlace::context_end},
+                                        {"magnitudes", KernelPlace::magnitudes}};
   return words;
 }
 
@@ -51,7 +52,8 @@ const Words<KernelUnit>& unit_words() {
                                        {"sent", KernelUnit::sent},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
-                                       {"kept", KernelUnit::kept}};
+                                       {"kept", KernelUnit::kept},
+                                       {"magnitudes", KernelUnit::magnitudes}};
   return words;
 }
 
@@ -110,6 +112,8 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
     case KernelPlace::mlp_activation:
       add({KernelUnit::inner});
       break;
+    case KernelPlace::magnitudes:
+      return {KernelUnit::magnitudes};
     case KernelPlace::embedding:
       add({KernelUnit::table});
       break;

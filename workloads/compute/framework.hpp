@@ -41,8 +41,9 @@ enum class KernelPlace : std::uint8_t {
   context_begin,     ///< with ContextKind::gathered_ring: before the gather of keys and values
   context_part,      ///< behind each block of attention but the first one
   context_end,       ///< behind all blocks
+  magnitudes,        ///< fp8 with delayed scaling: behind a pass of a chunk's blocks
 };
-constexpr std::size_t kernel_place_count = 19;
+constexpr std::size_t kernel_place_count = 20;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -63,8 +64,9 @@ enum class KernelUnit : std::uint8_t {
   copies,               ///< elements of those that the experts on the rank, or their parts, get
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
+  magnitudes,           ///< tensors in fp8 of the rank's blocks, those of one direction
 };
-constexpr std::size_t kernel_unit_count = 17;
+constexpr std::size_t kernel_unit_count = 18;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;

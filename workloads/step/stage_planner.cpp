@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "workloads/pass/magnitude_passes.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 
 namespace weft {
@@ -63,6 +64,11 @@ void StagePlanner::make_chunks() {
     chunk.waits.assign(chunk.parts.size(), no_place);
     chunks_.push_back(std::move(chunk));
   }
+  std::int64_t gemms = 0;
+  for (const Chunk& chunk : chunks_)
+    for (const Part& part : chunk.parts)
+      if (part.layer >= 0) gemms += fp8_gemms(model.layer_shape(part.layer), plan_);
+  magnitudes_ = magnitude_passes(setup_.pass, gemms);
 }
 
 void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& passes,
