@@ -80,7 +80,9 @@ const Words<KernelWhen>& when_words() {
                                        {"experts", KernelWhen::experts},
                                        {"no_experts", KernelWhen::no_experts},
                                        {"transposed", KernelWhen::transposed},
-                                       {"untransposed", KernelWhen::untransposed}};
+                                       {"untransposed", KernelWhen::untransposed},
+                                       {"wide_gradients", KernelWhen::wide_gradients},
+                                       {"narrow_gradients", KernelWhen::narrow_gradients}};
   return words;
 }
 
@@ -178,6 +180,8 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
   for (const char* key : {"reads", "writes"})
     if (const auto value = map.find(key)) result.bytes += value->integer(0, max_bytes);
   if (const auto value = map.find("in_gemms")) result.in_gemms = value->integer(0, max_bytes);
+  result.in_gemms_narrow = result.in_gemms;
+  if (const auto value = map.find("in_gemms_narrow")) result.in_gemms_narrow = value->integer(0, max_bytes);
   if (const auto value = map.find("first_micro_batch")) result.from_second = !value->boolean();
   map.finish({{"in_products", "in_gemms"}});  // the key of older catalogues
   if ((result.bytes > 0) == (result.in_gemms > 0))

@@ -94,8 +94,10 @@ enum class KernelWhen : std::uint8_t {
   dense,                 ///< the place is one of an MLP that all tokens go through, or of a block that has one
   experts,               ///< of a mixture's experts, or of a block that has them
   no_experts,            ///< of none
-  transposed,    ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
-  untransposed,  ///< they read factors either way
+  transposed,        ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
+  untransposed,      ///< they read factors either way
+  wide_gradients,    ///< gradients are kept and summed in 32 bits
+  narrow_gradients,  ///< in 16
 };
 
 /// The MLP that a place of small kernels belongs to, or is before or behind; elsewhere nothing of this holds.
@@ -133,9 +135,10 @@ struct KernelCatalogue {
   std::array<std::array<std::vector<SmallKernel>, 2>, kernel_place_count> places;
   /// Gradients added up over micro-batches, one kernel for each tensor.
   struct Accumulation {
-    std::int64_t bytes = 0;     ///< read and written per parameter; 0: not counted
-    bool from_second = false;   ///< the first micro-batch has nothing to add to
-    std::int64_t in_gemms = 0;  ///< the GEMM does it instead: bytes per parameter more than writing its result
+    std::int64_t bytes = 0;            ///< read and written per parameter; 0: not counted
+    bool from_second = false;          ///< the first micro-batch has nothing to add to
+    std::int64_t in_gemms = 0;         ///< the GEMM does it instead: bytes per parameter more than writing its result
+    std::int64_t in_gemms_narrow = 0;  ///< the same where gradients have 16 bits
   } accumulation;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
