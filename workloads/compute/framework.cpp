@@ -184,6 +184,8 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
   if (const auto value = map.find("in_gemms_narrow")) result.in_gemms_narrow = value->integer(0, max_bytes);
   if (const auto value = map.find("first_micro_batch")) result.from_second = !value->boolean();
   map.finish({{"in_products", "in_gemms"}});  // the key of older catalogues
+  if (result.in_gemms_narrow > 0 && result.in_gemms == 0)
+    throw map.error("'in_gemms_narrow' goes with 'in_gemms', bytes where gradients have 32 bits");
   if ((result.bytes > 0) == (result.in_gemms > 0))
     throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_gemms'");
   return result;

@@ -68,7 +68,9 @@ TEST(GradientBytes, TableOfTokens) {
 // Catalogues that do not tell them apart count the same bytes for both.
 TEST(GradientBytes, OneNumberForBoth) {
   const Spec spec = Spec::parse(
-      "name: mine\nkernels: {}\nstep: {accumulation: {in_gemms: 5}, gradient_norm: [], optimizer: []}\n", "x.yaml");
+      "name: mine\nattention: flash\nkernels: {}\n"
+      "step: {accumulation: {in_gemms: 5}, optimizer: [{kernel: Adam, per: kept, reads: 16}]}\n",
+      "x.yaml");
   EXPECT_EQ(read_kernel_catalogue(spec).accumulation.in_gemms_narrow, 5);
 }
 
