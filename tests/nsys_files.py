@@ -30,12 +30,15 @@ CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INTEGER, schemaId INTEGER, id
 """
 PUSH_POP = 59
 UINT64, SIZE, INT = 18, 22, 5
-COLLECTIVE, MESSAGE, INIT = 100, 200, 300  # schemas
+COLLECTIVE, MESSAGE, INIT, SPLIT = 100, 200, 300, 400  # schemas
 FIELDS = {COLLECTIVE: [("NCCL communicator ID", UINT64, 0, "Q"), ("Message size [bytes]", SIZE, 8, "Q")],
           MESSAGE: [("NCCL communicator ID", UINT64, 0, "Q"), ("Message size [bytes]", SIZE, 8, "Q"),
                     ("Peer rank", INT, 16, "i4x")],
           INIT: [("NCCL communicator ID", UINT64, 0, "Q"), ("No. of ranks", INT, 8, "i"), ("Rank", INT, 12, "i"),
-                 ("CUDA device", INT, 16, "i4x")]}
+                 ("CUDA device", INT, 16, "i4x")],
+          SPLIT: [("NCCL communicator ID", UINT64, 0, "Q"), ("Parent NCCL communicator ID", UINT64, 8, "Q"),
+                  ("No. of ranks", INT, 16, "i"), ("Rank", INT, 20, "i"), ("CUDA device", INT, 24, "i"),
+                  ("Color", INT, 28, "i"), ("Key", INT, 32, "i4x")]}
 
 
 class Report:

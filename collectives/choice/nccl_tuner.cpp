@@ -322,12 +322,25 @@ class NcclTuner : public CollectiveSelector {
     }
     // On fewer servers than a table is for, RCCL's numbers give LL128 no less than LL, which comes first (ROCm/rccl
     // src/graph/tuning.cc at 9e22c79d); before ROCm 7.0 it had no LL128 on these accelerators.
-    const bool has_table = call.graph && !call.graph->speeds().tuner.empty();
+    const TunerRegions* const regions = call.graph ? tuner_regions(call.graph->speeds().tuner) : nullptr;
+    if (regions != nullptr && regions->ranks_per_server == machine.ranks_per_server)
+      return choose(*regions, call, machine, channels, switches_reduce);
+    const bool has_table = call.graph && !call.graph->speeds().tuner.empty() && regions == nullptr;
     if (has_table) {
       const TunerTable& table = tuner_table(call.graph->speeds().tuner);
       if (table.protocols_of(kind) != nullptr && machine.servers >= table.least_servers)
         return choose(table, call, machine, channels);
     }
+    return by_model(call, machine, channels, switches_reduce, !has_table);
+  }
+
+  /// NCCL's own choice for a collective that has algorithms.
+  Selection by_model(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
+                     bool switches_reduce, bool ll128) const {
+    const std::int64_t bytes = call.size.count();
+    const CollectiveKind kind = call.kind;
+    const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    const bool chain = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
     Selection best;
     double min = INFINITY;
     const bool only = takes_only(kind);
@@ -343,7 +356,7 @@ class NcclTuner : public CollectiveSelector {
                           : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
-      if (protocol == Protocol::ll128 && (!machine.has_ll128() || has_table)) continue;
+      if (protocol == Protocol::ll128 && (!machine.has_ll128() || !ll128)) continue;
       if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
       weigh(NcclAlgorithm::ring, "ring", protocol);
     }
@@ -357,6 +370,40 @@ class NcclTuner : public CollectiveSelector {
     if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
     best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", min);
     return best;
+  }
+
+  /// A plugin's choice (aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp), and NCCL's where it has none.
+  Selection choose(const TunerRegions& regions, const CollectiveCall& call, NcclMachine machine, std::uint32_t channels,
+                   bool switches_reduce) const {
+    machine.net_latency_us = regions.net_latency_us;
+    const std::int64_t bytes = call.size.count();
+    const bool nvls = switches_reduce && machine.nvls_heads > 0;
+    const auto* const region = regions.region(call.kind, bytes, machine.ranks(), nvls);
+    Selection best;
+    if (region == nullptr || takes_only(call.kind)) {
+      best = by_model(call, machine, channels, switches_reduce, true);
+    } else {
+      best.algorithm = region->algorithm;
+      best.protocol = region->protocol;
+      best.channels = best.algorithm == "nvls_tree"
+                          ? nvls_channels(call)
+                          : channels_for(channels, bytes, best.algorithm == "ring" ? A::ring : A::tree, best.protocol,
+                                         machine.ranks());
+      best.reason = "the plugin's table of sizes and ranks has it";
+    }
+    if (call.tuning.chunk.count() == 0) best.chunk = Bytes(chunk_of(regions, call, best));
+    return best;
+  }
+
+  /// Of buffers that are not NCCL's; 0: NCCL's chunk.
+  static std::int64_t chunk_of(const TunerRegions& regions, const CollectiveCall& call, const Selection& choice) {
+    const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
+    if (choice.algorithm == "nvls_tree") {
+      const std::uint32_t heads = call.graph->speeds().nvls_heads;
+      return nvls_tree_chunk(call.size.count(), choice.channels, heads, regions.nvls_tree_chunk);
+    }
+    if (choice.algorithm != "ring" || choice.protocol != Protocol::simple) return 0;
+    return regions.step * (chain ? 1 : nccl_steps / 2);
   }
 
   /// RCCL's choice, ROCm/rccl src/enqueue.cc (topoGetAlgoInfo): the algorithm by time, then the protocol by bytes.

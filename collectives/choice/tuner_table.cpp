@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "collectives/choice/tuner_table.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -98,7 +101,73 @@ TunerTable table_of(const Spec& spec) {
   return table;
 }
 
+TunerRegions::Region region_of(const Spec& map) {
+  TunerRegions::Region region;
+  region.algorithm = map.at("algorithm").one_of({"double_binary_tree", "ring", "nvls_tree"});
+  const std::string protocol = map.at("protocol").one_of({"ll", "ll128", "simple"});
+  region.protocol = protocol == "ll" ? Protocol::ll : protocol == "ll128" ? Protocol::ll128 : Protocol::simple;
+  const Spec vertices = map.at("vertices");
+  for (const Spec& vertex : vertices.items()) {
+    if (!vertex.is_sequence() || vertex.size() != 2) throw vertex.error("expected [bytes, ranks]");
+    const double bytes = static_cast<double>(positive_bytes(vertex[0]));
+    region.vertices.push_back({std::log2(bytes), std::log2(vertex[1].number(1, 1 << 30))});
+  }
+  if (region.vertices.size() < 3) throw vertices.error("a region has at least three vertices");
+  map.finish();
+  return region;
+}
+
+std::optional<TunerRegions> regions_of(const Spec& spec) {
+  if (!spec.has("regions")) return std::nullopt;
+  TunerRegions result;
+  result.ranks_per_server = static_cast<std::uint32_t>(spec.at("ranks_per_server").integer(1, 1 << 20));
+  result.net_latency_us = static_cast<double>(spec.at("net_latency").time().ps()) / 1e6;
+  result.step = positive_bytes(spec.at("step"));
+  result.nvls_tree_chunk = positive_bytes(spec.at("nvls_tree_chunk"));
+  const Spec regions = spec.at("regions");
+  for (const Spec& one : regions.at("all_reduce").items()) result.all_reduce.push_back(region_of(one));
+  regions.finish();
+  spec.finish();
+  return result;
+}
+
+bool on_edge(TunerRegions::Vertex p, TunerRegions::Vertex a, TunerRegions::Vertex b) {
+  constexpr double near = 1e-10;
+  const double length = std::hypot(b.bytes - a.bytes, b.ranks - a.ranks);
+  if (std::hypot(p.bytes - a.bytes, p.ranks - a.ranks) < near) return true;
+  if (length < near) return false;
+  const double along = ((p.bytes - a.bytes) * (b.bytes - a.bytes) + (p.ranks - a.ranks) * (b.ranks - a.ranks)) / length;
+  const double away = ((p.bytes - a.bytes) * (b.ranks - a.ranks) - (p.ranks - a.ranks) * (b.bytes - a.bytes)) / length;
+  return std::abs(away) < near && along > -near && along < length + near;
+}
+
+std::filesystem::path tuner_file(const std::string& name) {
+  return data_directory("collectives") / "tuners" / (name + ".yaml");
+}
+
 }  // namespace
+
+bool TunerRegions::Region::contains(Vertex point) const {
+  bool inside = false;
+  for (std::size_t i = 0; i < vertices.size(); ++i) {
+    const Vertex a = vertices[i];
+    const Vertex b = vertices[(i + 1) % vertices.size()];
+    if (on_edge(point, a, b)) return true;
+    if ((a.ranks > point.ranks) == (b.ranks > point.ranks)) continue;
+    const double crossing = a.bytes + (b.bytes - a.bytes) * (point.ranks - a.ranks) / (b.ranks - a.ranks);
+    if (point.bytes < crossing) inside = !inside;
+  }
+  return inside;
+}
+
+const TunerRegions::Region* TunerRegions::region(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks,
+                                                 bool nvls) const {
+  if (kind != CollectiveKind::all_reduce || bytes < 1) return nullptr;
+  const Vertex point{std::log2(static_cast<double>(bytes)), std::log2(static_cast<double>(ranks))};
+  for (const Region& region : all_reduce)
+    if ((nvls || region.algorithm != "nvls_tree") && region.contains(point)) return &region;
+  return nullptr;
+}
 
 const TunerTable::Protocols* TunerTable::protocols_of(CollectiveKind kind) const {
   switch (kind) {
@@ -149,8 +218,19 @@ const TunerTable& tuner_table(const std::string& name) {
   static KeptForCommand<std::string, TunerTable> kept;
   auto& known = kept.values();
   if (const auto at = known.find(name); at != known.end()) return at->second;
-  const auto path = data_directory("collectives") / "tuners" / (name + ".yaml");
-  return known.emplace(name, table_of(Spec::load(path))).first->second;
+  return known.emplace(name, table_of(Spec::load(tuner_file(name)))).first->second;
+}
+
+const TunerRegions* tuner_regions(const std::string& name) {
+  if (name.empty()) return nullptr;
+  static KeptForCommand<std::string, std::optional<TunerRegions>> kept;
+  auto& known = kept.values();
+  auto at = known.find(name);
+  if (at == known.end()) {
+    const auto path = tuner_file(name);
+    at = known.emplace(name, std::filesystem::exists(path) ? regions_of(Spec::load(path)) : std::nullopt).first;
+  }
+  return at->second ? &*at->second : nullptr;
 }
 
 }  // namespace weft

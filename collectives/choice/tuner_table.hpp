@@ -60,7 +60,33 @@ struct TunerTable {
                      std::uint32_t ranks_per_server, std::uint32_t servers) const;
 };
 
+/// Regions of bytes and ranks, each with an algorithm and a protocol: a tuner plugin's choice for all GPUs of several
+/// servers. Outside of them NCCL's own model chooses.
+struct TunerRegions {
+  struct Vertex {
+    double bytes = 0;  ///< log2
+    double ranks = 0;
+  };
+  struct Region {
+    std::string algorithm;
+    Protocol protocol = Protocol::simple;
+    std::vector<Vertex> vertices;  ///< of a polygon, which its edges belong to
+
+    bool contains(Vertex point) const;
+  };
+  std::uint32_t ranks_per_server = 1;
+  double net_latency_us = 0;         ///< that the plugin tells of its NICs
+  std::int64_t step = 1;             ///< data of a step of a channel's buffer, with Simple
+  std::int64_t nvls_tree_chunk = 1;  ///< the largest
+  std::vector<Region> all_reduce;
+
+  /// The first that contains a call and is possible; null: none. `nvls`: switches reduce.
+  const Region* region(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks, bool nvls) const;
+};
+
 /// The file with that name in collectives/tuners, read once for a command. Throws InputError.
 const TunerTable& tuner_table(const std::string& name);
+/// Null: there is no such name, or the file is a table.
+const TunerRegions* tuner_regions(const std::string& name);
 
 }  // namespace weft

@@ -181,10 +181,8 @@ MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads) {
 MessageSizes nvls_tree_sizes(const CollectiveCall& call, std::uint32_t heads) {
   MessageSizes sizes = MessageSizes::nccl_step(call);
   if (call.tuning.chunk.count() != 0) return sizes;
-  sizes.chunk = nvls_tuning(call, call.graph ? call.graph->servers() : call.communicator->size() / heads).tree_chunk;
-  const std::int64_t at_once = std::int64_t{call.tuning.channels} * heads;
-  for (const auto& [times, chunk] : {std::pair<std::int64_t, std::int64_t>{16, 131'072}, {4, 65'536}, {1, 32'768}})
-    if (call.size.count() < times * at_once * sizes.chunk) sizes.chunk = std::min(sizes.chunk, chunk);
+  const std::uint32_t servers = call.graph ? call.graph->servers() : call.communicator->size() / heads;
+  sizes.chunk = nvls_tree_chunk(call.size.count(), call.tuning.channels, heads, nvls_tuning(call, servers).tree_chunk);
   return sizes;
 }
 

@@ -35,6 +35,17 @@ struct NvlsTuning {
   std::int64_t tree_chunk = 131'072;
 };
 
+/// A chunk of NVLSTree: `largest`, or less where there are few of them (src/enqueue.cc, calcCollChunking).
+inline std::int64_t nvls_tree_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t heads,
+                                    std::int64_t largest) {
+  const std::int64_t at_once = std::int64_t{channels} * heads;
+  std::int64_t chunk = largest;
+  for (const auto& [times, to] :
+       {std::pair<std::int64_t, std::int64_t>{32, 262'144}, {16, 131'072}, {4, 65'536}, {1, 32'768}})
+    if (bytes < times * at_once * chunk) chunk = std::min(chunk, to);
+  return chunk;
+}
+
 /// src/transport/nvls.cc, ncclNvlsTuning and ncclNvlsTreeSm100Tuning (2.30): 16 channels on Hopper, later 24 in one
 /// server and 32 over several, from 2.30 on by the NIC; chunks of 64 KiB from four servers on, on Blackwell by the NIC.
 inline NvlsTuning nvls_tuning(const CollectiveCall& call, std::uint32_t servers) {

@@ -10,6 +10,7 @@ import struct
 from frameworks.communications import MAX_RANKS, Communication, group_of, kind_of
 from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.job import brief
+from frameworks.nccl_splits import Split, Splits, group_of_color
 from frameworks.timeline import FARTHEST, Notes, Timeline
 from importing.errors import InputError, StudyError, read_bytes
 
@@ -95,6 +96,7 @@ class Gpu:
         self.timeline.origin = self.first * NS
         # Communicator: this GPU's position in it, and how many ranks it has, if its creation was recorded.
         self.positions, self.sizes = {}, {}
+        self.splits = {}  # communicator: the ncclCommSplit from which it comes
         self.communicators = {}  # those that it calls, in the order of their first calls: None
 
 
@@ -272,7 +274,7 @@ def read_ranges(gpu, notes):
     columns = report.columns(NVTX)
     if not columns:
         return
-    payloads = Payloads(report)
+    payloads, splits = Payloads(report), Splits()
     parts = {name: (name if name in columns else "NULL") for name in ("text", "textId", "jsonText", "jsonTextId",
                                                                       "binaryData")}
     if report.has("StringIds"):
@@ -287,13 +289,15 @@ def read_ranges(gpu, notes):
         check(report, row, NVTX, begin, end, thread)
         payload = payloads.read(row, coded, binary)
         communicator = number_in(payload, "communicator id", report, row)
+        position = number_in({name: value for name, value in payload.items() if name == "Rank"}, "rank", report, row)
+        device = number_in(payload, "cuda device", report, row)
+        if "CommSplit" in label:
+            if device in (None, gpu.device):
+                read_split(gpu, splits, payload, position, row)
+            continue
         if "Init" in label:
-            position = number_in({name: value for name, value in payload.items() if name == "Rank"}, "rank", report,
-                                 row)
-            device = number_in(payload, "cuda device", report, row)
             if communicator is not None and position is not None and device in (None, gpu.device):
-                gpu.positions[str(communicator)] = position
-                gpu.sizes[str(communicator)] = number_in(payload, "no. of ranks", report, row)
+                add_creation(gpu, communicator, position, number_in(payload, "no. of ranks", report, row))
             continue
         kind = kind_of(label)
         if kind is None or begin is None:
@@ -306,6 +310,28 @@ def read_ranges(gpu, notes):
         gpu.communicators[call.group] = None
         begin, end = (time_of(gpu, NVTX, row, time) for time in (begin, end or begin))
         timeline.add("calls", None, None, begin, end, thread, call.text())
+    gpu.splits = splits.of_communicators(gpu.communicators)
+
+
+def add_creation(gpu, communicator, position, size):
+    """Between ncclGroupStart and ncclGroupEnd, and of communicators that do not block, NCCL writes the range before they
+    have an id (0): the first one of a size is another one than the second."""
+    name, place = str(communicator), 0
+    while communicator == 0 and (name == "0" or name in gpu.positions):
+        name, place = f"without an id, of {size} ranks, {place}", place + 1
+    gpu.positions[name], gpu.sizes[name] = position, size
+
+
+def read_split(gpu, splits, payload, position, row):
+    """NcclNvtxParamsCommSplit: the new communicator; and of the parent its id, its number of ranks, and the position."""
+    parent, color, key = (number_in(payload, word, gpu.report, row) for word in ("parent", "color", "key"))
+    if None in (parent, color, key, position):
+        return
+    own = number_in({name: value for name, value in payload.items() if "parent" not in name.lower()}, "communicator id",
+                    gpu.report, row)
+    splits.add(own, Split(str(parent), position, color, key))
+    gpu.positions.setdefault(str(parent), position)
+    gpu.sizes.setdefault(str(parent), number_in(payload, "no. of ranks", gpu.report, row))
 
 
 def read(options):
@@ -343,7 +369,7 @@ def number_ranks(gpus, world, notes):
     named = {name: None for gpu in gpus for name in gpu.communicators}
     found = {name: Members(name, gpus) for name in named}
     for name, members in found.items():
-        ranks = members.ranks(world, len(gpus), found.values(), notes)
+        ranks = members.ranks(gpus, world, found.values(), notes)
         for gpu in members.gpus:
             gpu.timeline.groups[name] = ranks
         scale(members.gpus, name, len(ranks) or world)
@@ -358,14 +384,36 @@ class Members:
         self.path = self.gpus[0].report.path
         self.positions = {gpu.timeline.rank: gpu.positions.get(name) for gpu in self.gpus}
         self.size = next((gpu.sizes[name] for gpu in self.gpus if gpu.sizes.get(name)), None)
+        self.splits = {gpu.timeline.rank: gpu.splits[name] for gpu in self.gpus if name in gpu.splits}
 
     def ordered(self):
         at = self.positions
         return sorted(at, key=lambda rank: (at[rank] is None, at[rank] or 0, rank))
 
-    def ranks(self, world, traced, others, notes):
+    def of_split(self, gpus, world):
+        """Ranks of a communicator that ncclCommSplit has made: those of its color, by their keys (commGetSplitInfo in
+        src/init.cc of NCCL)."""
+        split = next(iter(self.splits.values()))
+        traced = [gpu for gpu in gpus if split.parent in gpu.positions]
+        strangers = [gpu.timeline.rank for gpu in traced if gpu.timeline.rank not in self.splits]
+        parent_size = next((gpu.sizes[split.parent] for gpu in traced if gpu.sizes.get(split.parent)), world)
+        ordered = sorted(self.splits, key=lambda rank: (self.splits[rank].key, self.splits[rank].position))
+        if len(traced) == parent_size:
+            return ordered
+        ranks = group_of_color(split.color, ordered, strangers, world)
+        if ranks is None:
+            raise InputError(self.path, None, f"communicator {self.name} has the ranks that gave the color {split.color} to "
+                             f"ncclCommSplit; of the {parent_size} ranks of communicator {split.parent}, {len(traced)} were "
+                             f"traced, and the others' colors are not in the report; give the reports of all GPUs")
+        return ranks
+
+    def ranks(self, gpus, world, others, notes):
         """Those of the job, [] for all of them. Of a communicator of which not all GPUs were traced they follow from the
         positions of those that were."""
+        traced = len(gpus)
+        if self.splits and self.name not in self.gpus[0].positions and len(self.splits) == len(self.gpus):
+            ranks = self.of_split(gpus, world)
+            return [] if ranks == list(range(world)) else ranks
         if self.name == "0" or self.size == world:
             return []
         if traced == world or self.size in (None, len(self.gpus)):

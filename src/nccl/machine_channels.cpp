@@ -465,8 +465,8 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   const bool tabled = std::all_of(kinds.begin(), kinds.end(), [this](const Kind* one) {
     return one->channels.accelerators.size() == shape_->design.gpus;
   });
-  if (tabled && !shape_->design.rings_of_several_servers.orders.empty() && shape_->design.given_graphs.empty())
-    speeds.tuner = shape_->design.collective_tuner;
+  const bool rings = !shape_->design.rings_of_several_servers.orders.empty() && shape_->design.given_graphs.empty();
+  if (tabled && (rings || !shape_->design.tuner_needs_rings)) speeds.tuner = shape_->design.collective_tuner;
   return speeds;
 }
 

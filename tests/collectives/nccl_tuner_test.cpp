@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "collectives/choice/tuner_table.hpp"
+#include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/selection.hpp"
 
 namespace weft::nccl_tuner_test {
@@ -433,6 +434,48 @@ TEST(NcclTuner, NumbersOfRcclForMi355x) {
   EXPECT_EQ(table.protocol(all_reduce, 131072, 16, 2), Protocol::ll128);
   EXPECT_EQ(table.protocol(all_reduce, 17660227, 16, 2), Protocol::ll128);
   EXPECT_EQ(table.protocol(all_reduce, 17660228, 16, 2), Protocol::simple);
+}
+
+// Regions of aws-ofi-nccl for p5.48xlarge (aws/aws-ofi-nccl 228fa0e, src/tuner/nccl_ofi_regions.cpp,
+// region_init_internal_p5_p5e): vertices, which belong to their regions, and points beside them.
+TEST(NcclTuner, RegionsOfAPlugin) {
+  const TunerRegions* const regions = tuner_regions("ofi_p5");
+  ASSERT_NE(regions, nullptr);
+  EXPECT_EQ(tuner_regions("rccl_mi300x"), nullptr);
+  const auto of = [&](double mib, std::uint32_t ranks, bool nvls = true) -> std::string {
+    const auto* const region = regions->region(all_reduce, static_cast<std::int64_t>(mib * (1 << 20)), ranks, nvls);
+    return region == nullptr ? "nccl" : region->algorithm + " " + std::string(to_text(region->protocol));
+  };
+  EXPECT_EQ(of(1, 8), "nccl");
+  EXPECT_EQ(of(1, 16), "double_binary_tree ll128");
+  EXPECT_EQ(of(30, 16), "double_binary_tree ll128");
+  EXPECT_EQ(of(31, 16), "nvls_tree simple");
+  EXPECT_EQ(of(31, 16, false), "nccl");
+  EXPECT_EQ(of(512, 16), "nvls_tree simple");
+  EXPECT_EQ(of(36, 32), "double_binary_tree ll128");
+  EXPECT_EQ(of(37, 32), "ring ll128");
+  // The edge from 1 GiB and 17 ranks to 2 GiB and 64: at 32 ranks 2^(log(32 / 17) / log(64 / 17)) = 1.392 GiB.
+  EXPECT_EQ(of(1.39 * 1024, 32), "ring ll128");
+  EXPECT_EQ(of(1.40 * 1024, 32), "nccl");
+  EXPECT_EQ(of(1.5 * 1024, 32), "ring simple");
+  EXPECT_EQ(of(112, 64), "double_binary_tree ll128");
+  EXPECT_EQ(of(113, 64), "ring ll128");
+  EXPECT_EQ(of(512, 64), "ring ll128");
+  EXPECT_EQ(of(2.5 * 1024, 64), "ring simple");
+  EXPECT_EQ(of(2 * 1024, 128), "ring ll128");
+  EXPECT_EQ(of(4 * 1024, 128), "nvls_tree simple");
+  // Gathers have no regions there.
+  EXPECT_EQ(regions->region(CollectiveKind::all_gather, 1 << 20, 16, true), nullptr);
+}
+
+// NCCL src/enqueue.cc (calcCollChunking): 16 channels of 8 heads have 64 MiB of chunks of 512 KiB. 32 MiB: 256, 128,
+// then 64 KiB; 512 MiB are 16 times 128 x 256 KiB.
+TEST(NcclTuner, ChunksOfNvlsTree) {
+  const auto chunk = [](std::int64_t mib) { return nvls_tree_chunk(mib << 20, 16, 8, 512 << 10) >> 10; };
+  EXPECT_EQ(chunk(32), 64);
+  EXPECT_EQ(chunk(128), 128);
+  EXPECT_EQ(chunk(512), 256);
+  EXPECT_EQ(chunk(2048), 512);
 }
 
 }  // namespace

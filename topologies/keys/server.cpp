@@ -243,7 +243,7 @@ class ServerReader {
     }
     rings->finish();
   }
-  /// Its numbers are for the rings of a table.
+  /// Numbers are for the rings of a table; regions of bytes and ranks are for any.
   void read_tuner() {
     const auto tuner = find("collective_tuner");
     if (!tuner || tuner->text() == "none") return;
@@ -255,7 +255,10 @@ class ServerReader {
     std::sort(names.begin(), names.end());
     names.emplace_back("none");
     tuner->one_of(names);
-    if (spec_.is_map() && spec_.has("collective_tuner") && design_.rings_of_several_servers.orders.empty())
+    const auto file = data_directory("collectives") / "tuners" / (tuner->text() + ".yaml");
+    design_.tuner_needs_rings = !Spec::load(file).has("regions");
+    const bool here = spec_.is_map() && spec_.has("collective_tuner");
+    if (here && design_.tuner_needs_rings && design_.rings_of_several_servers.orders.empty())
       throw tuner->error("collective_tuner has numbers for rings of a table; expected `rings` with several_servers");
     design_.collective_tuner = tuner->text();
   }

@@ -216,6 +216,9 @@ def experiment(case, facts, row, micro_batches):
     shard = dict(group)
     if simulated > server and tensor * context < server:
         shard |= {"algorithm": "hierarchical", "ranks_per_server": server // (tensor * context)}
+    # Some kilobytes: the time at no bytes. All ranks end at once, as those of rings do; a tree's would begin the next exchange
+    # one after the other, and exchanges in rounds would then disturb each other.
+    magnitudes = {**group, "algorithm": "recursive_doubling", "launch_latency": f"{alone['launch']} us"}
     parallelism = {
         "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
         "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
@@ -240,13 +243,13 @@ def experiment(case, facts, row, micro_batches):
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
-                        "context": group, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
+                        "context": group, "stage": magnitudes, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
     }  # fmt: skip
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
         workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
     for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
-                "padded_copies", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
+                "padded_copies", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

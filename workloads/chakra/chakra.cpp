@@ -22,7 +22,7 @@ class ChakraProgram : public RankProgram {
     std::optional<ChakraShape> shape;
     std::uint32_t number = 0;
     if (!walk_.next(operation, node_, shape, number)) return false;
-    if (shape) operation.call = std::make_shared<CollectiveCall>(trace_.call(trace_.call_id(*shape, number)));
+    if (shape) operation.call = trace_.shared_call(trace_.call_id(*shape, number));
     return true;
   }
   // In the order of times it is read up to its clock.

@@ -77,12 +77,24 @@ std::size_t printable_character(std::string_view text) {
   return too_long || no_character || control ? 0 : length;
 }
 
+/// How many characters at the beginning of `text` are printable ASCII: in most names all.
+std::size_t printable_ascii(std::string_view text) {
+  const auto other = std::find_if(text.begin(), text.end(), [](char letter) { return letter < 0x20 || letter > 0x7e; });
+  return static_cast<std::size_t>(other - text.begin());
+}
+
 }  // namespace
 
 std::string printable_name(const ChakraNode& node) {
   constexpr std::size_t longest = 120;
   std::string name;
   for (std::string_view rest = node.name; !rest.empty();) {
+    if (const std::size_t plain = printable_ascii(rest); plain > 0) {
+      if (name.size() + plain > longest) return name.append(rest, 0, longest - name.size()) + "...";
+      name += rest.substr(0, plain);
+      rest.remove_prefix(plain);
+      continue;
+    }
     const std::size_t length = printable_character(rest);
     const std::size_t taken = std::max<std::size_t>(length, 1);
     if (name.size() + taken > longest) return name + "...";

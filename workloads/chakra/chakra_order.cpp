@@ -130,9 +130,11 @@ ChakraSurvey survey_chakra(ChakraStream& stream, bool control_dependencies, cons
     if (!data || entry.data) return;
     entry = {true, by.id, printable_name(by)};
   };
+  std::uint64_t last = 0;
   for (ChakraNode node; stream.next(node); ++survey.nodes) {
     if (!seen.insert(node.id)) throw given_twice(file, node);
-    wanted.erase(node.id);
+    if (wanted.erase(node.id) > 0 || node.id < last) survey.in_order = false;
+    last = node.id;
     for (const std::uint64_t id : node.data_dependencies) want(id, node, true);
     if (control_dependencies)
       for (const std::uint64_t id : node.control_dependencies) want(id, node, false);

@@ -57,6 +57,9 @@ class ChakraOrder {
 /// Facts from a first pass over all nodes of a file.
 struct ChakraSurvey {
   std::uint64_t nodes = 0;
+  /// Ids increase, and each node stands behind those that it depends on: this is also the order of ChakraOrder, which
+  /// then has nothing to look ahead for.
+  bool in_order = true;
   /// Ascending: ids that nodes depend on for control and that are not in the file: the converters leave out callers
   /// that they do not convert.
   std::vector<std::uint64_t> missing;

@@ -54,14 +54,16 @@ ChakraTrace::RankFacts ChakraTrace::survey(std::uint32_t rank) const {
   RankFacts facts;
   const auto stream = open_chakra(file.open());
   facts.control = options_.control.value_or(has_sound_control(stream->schema()));
-  facts.missing = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
-                    look_for_interrupt();
-                    if (node.type == ChakraType::metadata) read_groups(node, rank, facts.listed);
-                    facts.has_device |= node.type == ChakraType::compute && !node.on_cpu;
-                    const bool sends = node.type == ChakraType::send;
-                    if ((sends && !node.comm_destination) || (node.type == ChakraType::recv && !node.comm_source))
-                      ++facts.open[{node.group, node.comm_tag.value_or(0), node.comm_size.value_or(0), sends}];
-                  }).missing;
+  ChakraSurvey found = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
+    look_for_interrupt();
+    if (node.type == ChakraType::metadata) read_groups(node, rank, facts.listed);
+    facts.has_device |= node.type == ChakraType::compute && !node.on_cpu;
+    const bool sends = node.type == ChakraType::send;
+    if ((sends && !node.comm_destination) || (node.type == ChakraType::recv && !node.comm_source))
+      ++facts.open[{node.group, node.comm_tag.value_or(0), node.comm_size.value_or(0), sends}];
+  });
+  facts.missing = std::move(found.missing);
+  facts.in_order = found.in_order;
   return facts;
 }
 
@@ -496,6 +498,19 @@ CollectiveCall ChakraTrace::call(std::uint32_t id) const {
   call.label = communicator == 0 ? fmt::format("{} {}", to_text(call.kind), number)
                                  : fmt::format("{} {} of group {}", to_text(call.kind), number, names_[communicator]);
   return call;
+}
+
+std::shared_ptr<const CollectiveCall> ChakraTrace::shared_call(std::uint32_t id) const {
+  if (const auto known = live_calls_.find(id); known != live_calls_.end())
+    if (auto shared = known->second.lock()) return shared;
+  if (live_calls_.size() >= most_live_calls_) {
+    std::erase_if(live_calls_, [](const auto& entry) { return entry.second.expired(); });
+    most_live_calls_ = 2 * live_calls_.size() + 64;
+  }
+  // A block of its own, which is free while the map still refers to the call.
+  std::shared_ptr<const CollectiveCall> made(std::make_unique<const CollectiveCall>(call(id)));
+  live_calls_[id] = made;
+  return made;
 }
 
 WorkloadEstimate ChakraTrace::estimate() const { return {messages_, saturated(bytes_), busiest_}; }

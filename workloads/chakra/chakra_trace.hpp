@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,8 @@ class ChakraTrace {
   const ChakraOptions& options() const { return options_; }
   std::uint64_t call_count() const { return call_count_; }
   CollectiveCall call(std::uint32_t id) const;
+  /// The same one for all ranks that have it at the time.
+  std::shared_ptr<const CollectiveCall> shared_call(std::uint32_t id) const;
   WorkloadEstimate estimate() const;
   std::vector<std::pair<std::string, std::string>> description() const;
 
@@ -109,6 +112,7 @@ class ChakraTrace {
   using Group = NamedGroup;  ///< no members: all ranks
   struct RankFacts {
     bool control = true;
+    bool in_order = false;    // ChakraSurvey::in_order
     bool has_device = false;  // a compute node of an accelerator
     std::vector<std::uint64_t> missing;
     std::vector<Group> listed;                    // in the order of the file
@@ -171,6 +175,10 @@ class ChakraTrace {
   std::deque<CollectiveCall> settled_;           // without id and label
   std::vector<ChakraShape> settled_shapes_;
   std::vector<std::uint64_t> times_settled_;  // [settled_] calls
+
+  // While it runs: calls that operations have.
+  mutable std::unordered_map<std::uint32_t, std::weak_ptr<const CollectiveCall>> live_calls_;
+  mutable std::size_t most_live_calls_ = 64;  // with as many, those are removed that nobody has any more
 
   // While it is read
   std::vector<std::vector<std::uint32_t>> given_ids_;  // [communicator] number -> id that the node says, or no_id

@@ -26,7 +26,9 @@ ChakraTrace::Walk::Walk(const ChakraTrace& trace, std::uint32_t rank)
       rank_(rank),
       groups_(trace.facts(rank).groups),
       processor_(trace.facts(rank).has_device ? Worker::host : Worker::device),
-      order_(open_chakra(trace.files_[rank].open()), {trace.facts(rank).control, trace.facts(rank).missing},
+      order_(open_chakra(trace.files_[rank].open()),
+             {trace.facts(rank).control, trace.facts(rank).missing,
+              trace.facts(rank).in_order ? 1 : ChakraOrder::Options().window},
              trace.files_[rank].path) {}
 
 InputError ChakraTrace::Walk::error(const ChakraNode& node, const std::string& message) const {

@@ -31,7 +31,8 @@ const Words<KernelPlace>& place_words() {
                                         {"experts_output", KernelPlace::experts_output},
                                         {"context_begin", KernelPlace::context_begin},
                                         {"context_part", KernelPlace::context_part},
-                                        {"context_end", KernelPlace::context_end}};
+                                        {"context_end", KernelPlace::context_end},
+                                        {"magnitudes", KernelPlace::magnitudes}};
   return words;
 }
 
@@ -51,7 +52,8 @@ const Words<KernelUnit>& unit_words() {
                                        {"sent", KernelUnit::sent},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
-                                       {"kept", KernelUnit::kept}};
+                                       {"kept", KernelUnit::kept},
+                                       {"magnitudes", KernelUnit::magnitudes}};
   return words;
 }
 
@@ -78,7 +80,9 @@ const Words<KernelWhen>& when_words() {
                                        {"experts", KernelWhen::experts},
                                        {"no_experts", KernelWhen::no_experts},
                                        {"transposed", KernelWhen::transposed},
-                                       {"untransposed", KernelWhen::untransposed}};
+                                       {"untransposed", KernelWhen::untransposed},
+                                       {"wide_gradients", KernelWhen::wide_gradients},
+                                       {"narrow_gradients", KernelWhen::narrow_gradients}};
   return words;
 }
 
@@ -110,6 +114,8 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
     case KernelPlace::mlp_activation:
       add({KernelUnit::inner});
       break;
+    case KernelPlace::magnitudes:
+      return {KernelUnit::magnitudes};
     case KernelPlace::embedding:
       add({KernelUnit::table});
       break;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "support/documents/spec.hpp"
@@ -42,8 +41,9 @@ enum class KernelPlace : std::uint8_t {
   context_begin,     ///< with ContextKind::gathered_ring: before the gather of keys and values
   context_part,      ///< behind each block of attention but the first one
   context_end,       ///< behind all blocks
+  magnitudes,        ///< fp8 with delayed scaling: behind a pass of a chunk's blocks
 };
-constexpr std::size_t kernel_place_count = 19;
+constexpr std::size_t kernel_place_count = 20;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -64,8 +64,9 @@ enum class KernelUnit : std::uint8_t {
   copies,               ///< elements of those that the experts on the rank, or their parts, get
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
+  magnitudes,           ///< tensors in fp8 of the rank's blocks, those of one direction
 };
-constexpr std::size_t kernel_unit_count = 17;
+constexpr std::size_t kernel_unit_count = 18;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -93,8 +94,10 @@ enum class KernelWhen : std::uint8_t {
   dense,                 ///< the place is one of an MLP that all tokens go through, or of a block that has one
   experts,               ///< of a mixture's experts, or of a block that has them
   no_experts,            ///< of none
-  transposed,    ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
-  untransposed,  ///< they read factors either way
+  transposed,        ///< GEMMs of fp8 on the device read both factors along k, those for gradients transposed copies
+  untransposed,      ///< they read factors either way
+  wide_gradients,    ///< gradients are kept and summed in 32 bits
+  narrow_gradients,  ///< in 16
 };
 
 /// The MLP that a place of small kernels belongs to, or is before or behind; elsewhere nothing of this holds.
@@ -138,9 +141,9 @@ struct KernelCatalogue {
     bool counted() const { return bytes > 0 || in_gemms > 0; }
   };
   Accumulation accumulation;
-  Accumulation accumulation_fp32;  ///< of gradients that are summed in fp32, if that is something else
-  const Accumulation& accumulation_of(std::string_view gradient_precision) const {
-    return gradient_precision == "fp32" && accumulation_fp32.counted() ? accumulation_fp32 : accumulation;
+  Accumulation accumulation_fp32;  ///< of gradients of 32 bits, if that is something else
+  const Accumulation& accumulation_of(bool wide) const {
+    return wide && accumulation_fp32.counted() ? accumulation_fp32 : accumulation;
   }
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;

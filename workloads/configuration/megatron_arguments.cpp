@@ -220,6 +220,8 @@ class MegatronApplication {
     const std::string recipe = o_.text_or("fp8-recipe", "delayed");
     d_.block_scales = recipe == "blockwise" && d_.precision == "fp8";
     if (recipe != "blockwise" && recipe != "delayed" && recipe != "tensorwise") ignore("--fp8-recipe");
+    if (recipe != "delayed") d_.amax_ranks = AmaxRanks::none;
+    if (recipe == "delayed" && o_.flag("tp-only-amax-red")) d_.amax_ranks = AmaxRanks::tensor;
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
     if (o_.flag("activation-func-fp8-input-store")) d_.activation_input_precision = "fp8";
   }

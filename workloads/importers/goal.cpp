@@ -38,6 +38,8 @@ class GoalProgram : public RankProgram {
       operation.stream = one.cpu + std::size_t{2} < stream_count ? static_cast<Stream>(1 + one.cpu) : Stream::host;
       return true;
     }
+    // A recv is a buffer, as in MPI: LogGOPSim matches by source and tag, and the message has what its send says.
+    operation.at_most = one.kind == Operation::Kind::recv;
     operation.any_source = one.takes_any() && one.peer == goal_any;
     operation.any_tag = one.takes_any() && one.tag == goal_any;
     operation.peer = Rank(operation.any_source ? 0 : one.peer);
@@ -78,9 +80,9 @@ class GoalWorkload : public Workload {
     lanes.bring_together(sharing, ranks());
     share_counts(sharing);
     require_enough(lanes, block);
-    const auto lane =
-        lanes.mismatch([this](const MessageLanes::Key& key) { return takes_any_[std::get<1>(key)] != 0; });
-    if (lane) complain(*lane);
+    lanes.for_each([this](const MessageLanes::Key& key, const MessageLanes::Lane& lane) {
+      if (takes_any_[std::get<1>(key)] == 0 && !lane.has_room()) require_room(key);
+    });
   }
 
   std::uint32_t ranks() const override { return file_->ranks(); }
@@ -194,17 +196,19 @@ class GoalWorkload : public Workload {
     return found;
   }
 
-  /// Reads both ranks once more for the first message without its other end.
-  [[noreturn]] void complain(const MessageLanes::Key& key) const {
+  /// Reads both ranks once more: for the first message without its other end, or for which the recv has no room.
+  void require_room(const MessageLanes::Key& key) const {
     const auto& [source, destination, tag] = key;
     const auto sends = messages(source, destination, tag, Operation::Kind::send);
     const auto recvs = messages(destination, source, tag, Operation::Kind::recv);
     const std::string which = fmt::format("from rank {} to rank {} with tag {}", source, destination, tag);
     for (std::size_t i = 0; i < std::min(sends.size(), recvs.size()); ++i)
-      if (GoalProgram::bytes_of(sends[i]) != GoalProgram::bytes_of(recvs[i]))
+      if (GoalProgram::bytes_of(sends[i]) > GoalProgram::bytes_of(recvs[i]))
         throw file_->error(source, sends[i],
-                           fmt::format("message {} {}: the send has {} bytes, and the recv on {} has {}", i, which,
-                                       sends[i].size, file_->text_of_place(recvs[i]), recvs[i].size));
+                           fmt::format("message {} {}: the send has {} bytes, and the recv on {} has room for {}; "
+                                       "expected a recv of as many or more",
+                                       i, which, sends[i].size, file_->text_of_place(recvs[i]), recvs[i].size));
+    if (sends.size() == recvs.size()) return;
     const std::string counts = fmt::format("there are {} sends and {} recvs", sends.size(), recvs.size());
     if (sends.size() > recvs.size())
       throw file_->error(source, sends[recvs.size()], fmt::format("the send {} has no recv: {}", which, counts));

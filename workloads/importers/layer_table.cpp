@@ -186,7 +186,11 @@ class LayerTableReader {
     } else if (key == "pp") {
       if (const auto stages = value(1, max_ranks); stages > 1)
         throw error(fmt::format(
-            "'pp' is {}: pipelines of such files are not modelled; the kind `training` has pipelines", stages));
+            "'pp' is {}: such a file has the layers of one stage, and no messages between stages. SimAI simulates one "
+            "stage and adds the pipeline's bubble and messages by a formula afterwards. Set 'pp' to 1 and 'all_gpus' "
+            "to "
+            "those of a stage for one stage alone; the kind `training` has pipelines",
+            stages));
       table_.simai = true;
     } else if (key == "checkpoints") {
       checkpoints_ = layers_of(words, i, key);

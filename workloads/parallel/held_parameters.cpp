@@ -15,6 +15,12 @@ HeldParameters held_parameters(const std::vector<Tensor>& tensors, const Paralle
   return held;
 }
 
+std::vector<Tensor> head_tensors(const ModelConfig& model, const ParallelPlan& plan) {
+  std::vector<Tensor> tensors = model.head;
+  if (plan.embedding_copy > 0 && model.prediction_blocks == 0) tensors.push_back(model.embedding.front());
+  return tensors;
+}
+
 std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole) {
   if (plan.sharding == Sharding::none) return held.sum();
   const std::int64_t ranks = whole.size(GroupKind::shard);

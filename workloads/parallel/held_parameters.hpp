@@ -18,6 +18,11 @@ struct HeldParameters {
 };
 HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan);
 
+/// Parameters of the head as its stage has them. A tied embedding on another pipeline rank has a copy here, a parameter
+/// like any other, registered last (Megatron-LM, megatron/core/models/common/language_module/language_module.py,
+/// setup_embeddings_and_output_layer). With layers of multi-token prediction these have the copy.
+std::vector<Tensor> head_tensors(const ModelConfig& model, const ParallelPlan& plan);
+
 /// Those of them that the rank's optimizer works on; `whole`: of all ranks.
 std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole);
 

@@ -8,6 +8,10 @@
 
 namespace weft {
 
+bool narrow_gradients(const TrainingDescription& d) {
+  return element_bytes(d.gradient_precision.empty() ? d.parameter_precision : d.gradient_precision) == 2;
+}
+
 std::int64_t share_of(std::int64_t whole, std::int64_t ranks) {
   return std::max<std::int64_t>(1, (whole + ranks - 1) / ranks);
 }

@@ -13,6 +13,9 @@ namespace weft {
 
 /// A rank's share, rounded up, at least 1.
 std::int64_t share_of(std::int64_t whole, std::int64_t ranks);
+
+/// Gradients of parameters are kept and summed in 16 bits.
+bool narrow_gradients(const TrainingDescription& description);
 /// Bytes of `a` * `b` elements, or the most that there may be.
 Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element);
 

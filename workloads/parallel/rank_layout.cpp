@@ -11,8 +11,8 @@ namespace weft {
 namespace {
 
 constexpr std::array<std::string_view, group_kind_count> names{
-    "tensor", "context",  "data",      "expert", "expert tensor", "expert data",   "shard",      "replica",
-    "model",  "pipeline", "embedding", "mirror", "world",         "expert server", "expert rail"};
+    "tensor",   "context",   "data",   "expert", "expert tensor", "expert data", "shard", "replica",       "model",
+    "pipeline", "embedding", "mirror", "world",  "expert server", "expert rail", "stage", "tensor context"};
 
 constexpr std::array<std::string_view, 5> dimension_names{"tp", "cp", "ep", "dp", "pp"};
 
@@ -96,6 +96,12 @@ RankLayout::Span RankLayout::span(GroupKind kind) const {
     case GroupKind::embedding:
     case GroupKind::mirror:
       vary({pipeline_dim});
+      break;
+    case GroupKind::stage:
+      vary({tensor_dim, context_dim, data_dim});
+      break;
+    case GroupKind::tensor_context:
+      vary({tensor_dim, context_dim});
       break;
     case GroupKind::world:
       vary({tensor_dim, context_dim, data_dim, pipeline_dim});

@@ -27,10 +27,12 @@ enum class GroupKind : std::uint8_t {
   embedding,      ///< the first rank of a pipeline, and the one with a copy of the embedding, if any; else the last
   mirror,         ///< the two ranks of a pipeline with the same two stages, one from each end (DualPipe)
   world,
-  expert_server,  ///< ranks of `expert` in one server
-  expert_rail,    ///< the ranks of `expert` with the same place in their servers
+  expert_server,   ///< ranks of `expert` in one server
+  expert_rail,     ///< the ranks of `expert` with the same place in their servers
+  stage,           ///< tensor, context and data ranks of a pipeline rank
+  tensor_context,  ///< the tensor and context ranks of one of its copies
 };
-constexpr std::size_t group_kind_count = 15;
+constexpr std::size_t group_kind_count = 17;
 std::string_view to_text(GroupKind kind);
 
 /// Position of a rank along each dimension.

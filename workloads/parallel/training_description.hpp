@@ -90,6 +90,13 @@ struct ParallelPlan {
   std::int64_t embedding_copy = 0;
 };
 
+/// Ranks that share the scales of fp8 with delayed scaling: they reduce the largest magnitudes of their tensors.
+enum class AmaxRanks : std::uint8_t {
+  stage,   ///< all tensor, context and data ranks of a pipeline rank
+  tensor,  ///< tensor and context ranks (Megatron-LM's --tp-only-amax-red)
+  none,    ///< scales do not follow from earlier passes
+};
+
 struct TrainingDescription {
   ModelConfig model;
   ParallelPlan parallel;
@@ -126,13 +133,14 @@ struct TrainingDescription {
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
   bool fused_permutation = true;          ///< copies are sorted and summed in one each (its --moe-permute-fusion)
-  bool padded_copies = true;         ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
-  double capacity_factor = 0;        ///< largest share of tokens an expert takes, of the mean; 0: all that come
-  bool pad_to_capacity = false;      ///< an expert takes as much in any case: what is missing is padding
-  bool offload_optimizer = false;    ///< optimizer state is in host memory
-  bool offload_parameters = false;   ///< parameters are there, and come before each part's pass
-  bool overlap_offload = true;       ///< what goes to the host or comes from it does so beside computations
-  std::vector<std::string> ignored;  ///< keys that say nothing here, each once, for people
+  bool padded_copies = true;  ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
+  AmaxRanks amax_ranks = AmaxRanks::stage;  ///< fp8, if the framework has delayed scaling
+  double capacity_factor = 0;               ///< largest share of tokens an expert takes, of the mean; 0: all that come
+  bool pad_to_capacity = false;             ///< an expert takes as much in any case: what is missing is padding
+  bool offload_optimizer = false;           ///< optimizer state is in host memory
+  bool offload_parameters = false;          ///< parameters are there, and come before each part's pass
+  bool overlap_offload = true;              ///< what goes to the host or comes from it does so beside computations
+  std::vector<std::string> ignored;         ///< keys that say nothing here, each once, for people
 
   /// Where each field was said, by its name above ("tensor", "global_batch"): for complaints.
   std::map<std::string, SourceLine> where;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The two ends of a model: embedding and head.
+#include "workloads/parallel/held_parameters.hpp"
 #include "workloads/pass/block_passes.hpp"
 #include "workloads/pass/parameter_passes.hpp"
 #include "workloads/pass/pass_builder.hpp"
@@ -59,7 +60,9 @@ class EndBuilder : private PassBuilder {
     passes.backward = head_backward(logits, true, true);
     passes.input_gradient = head_backward(logits, true, false);
     passes.weight_gradient = head_backward(logits, false, true);
-    add_gradient_accumulation(setup_, model.head, passes);
+    std::vector<Tensor> used = model.head;
+    if (model.tied && plan_.embedding_copy > 0) used.push_back(model.embedding.front());
+    add_gradient_accumulation(setup_, used, passes);
     add_shared_copies(setup_, own, passes, false);
     return passes;
   }
@@ -162,7 +165,9 @@ class EndBuilder : private PassBuilder {
 }  // namespace
 
 PartPasses embedding_passes(const PassSetup& setup) { return EndBuilder(setup).embedding(); }
-PartPasses head_passes(const PassSetup& setup) { return EndBuilder(setup).head(setup.description->model.head); }
+PartPasses head_passes(const PassSetup& setup) {
+  return EndBuilder(setup).head(head_tensors(setup.description->model, setup.description->parallel));
+}
 PartPasses prediction_input_passes(const PassSetup& setup) { return EndBuilder(setup).prediction_input(); }
 PartPasses prediction_head_passes(const PassSetup& setup) {
   return EndBuilder(setup).head(setup.description->model.prediction_head);

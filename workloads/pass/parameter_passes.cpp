@@ -4,12 +4,13 @@
 #include <string_view>
 
 #include "workloads/parallel/held_parameters.hpp"
+#include "workloads/parallel/pass_sizes.hpp"
 #include "workloads/pass/pass_work.hpp"
 
 namespace weft {
 
 void add_gradient_accumulation(const PassSetup& setup, const std::vector<Tensor>& tensors, PartPasses& passes) {
-  const KernelCatalogue::Accumulation& how = setup.kernels().accumulation_of(setup.description->gradient_precision);
+  const KernelCatalogue::Accumulation& how = setup.kernels().accumulation_of(!narrow_gradients(*setup.description));
   if (how.bytes == 0) return;
   SmallKernel add;
   add.bytes = how.bytes;

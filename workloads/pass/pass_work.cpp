@@ -43,6 +43,10 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   add(kernel, name, kernel.flops);
 }
 
+std::int64_t Work::accumulated_bytes() const {
+  return setup_.kernels().accumulation_of(!narrow_gradients(*setup_.description)).in_gemms;
+}
+
 void Work::memory(std::int64_t elements) { memory_bytes(bytes_of(elements, 1, element_bytes(activations_))); }
 
 void Work::memory_bytes(Bytes bytes) {
@@ -116,6 +120,10 @@ bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
       return setup.kernels().expert_streams == 1;
     case KernelWhen::padded:
       return is_fp8(description.precision) && description.padded_copies;
+    case KernelWhen::wide_gradients:
+      return !narrow_gradients(description);
+    case KernelWhen::narrow_gradients:
+      return narrow_gradients(description);
   }
   return true;
 }

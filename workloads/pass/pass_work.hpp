@@ -32,8 +32,8 @@ class Work {
   }
   /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
   void weight_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    const std::int64_t more = setup_.kernels().accumulation_of(setup_.description->gradient_precision).in_gemms;
-    add_gemm(m, n, k, count, {.more = more, .grouped = grouped, .rows_inner = grouped, .gradient = true});
+    add_gemm(m, n, k, count,
+             {.more = accumulated_bytes(), .grouped = grouped, .rows_inner = grouped, .gradient = true});
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -50,6 +50,8 @@ class Work {
     std::int64_t more = 0;  ///< bytes of each element of the result beside reading the factors and writing it
     bool grouped = false, rows_inner = false, gradient = false;
   };
+  /// Of a parameter, beside writing the result of the GEMM for its gradient.
+  std::int64_t accumulated_bytes() const;
   void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, const GemmKind& kind);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;

@@ -104,7 +104,6 @@ class KernelReader {
     transport.turn = time(spec, "turn");
     transport.ll = time(spec, "ll");
     transport.ll128 = time(spec, "ll128");
-    transport.simple = time(spec, "simple");
     transport.host_read = time(spec, "host_read");
     transport.flush = time(spec, "flush");
     transport.staging = time(spec, "staging");
@@ -244,13 +243,16 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (pairs) use_warps(kernel, call, of_link, tuning);
 }
 
-/// Sends and receives with Simple, whose peers share their buffers (src/device/prims_simple.h, loadSendConn and
-/// waitPeer): at both ends a GPU reads the host's memory, a counter and then, for each chunk, the mode of its slot and
-/// its offset. The rest of the way is that of LL128, whose receivers poll the memory of their GPU, and two turns of the
-/// receiver's proxy, to see that the message has come and to count it (src/transport/net.cc, recvProxyProgress).
-void use_shared_buffers(const CollectiveTransport& transport, Time host_read, CollectiveTuning& tuning) {
-  tuning.network_step = host_read * 2;
-  tuning.network_latency = transport.ll128 + transport.turn * 2 + host_read * 2;
+/// A message of Simple (src/device/prims_simple.h, loadSendConn and waitPeer). Its receiver reads a counter in the
+/// host's memory, which says that the message has come, and then the mode of the chunk's slot. A sender reads the mode,
+/// too. Sends and receives share their buffers among all peers: there the sender also waits for a counter, and both
+/// read the offset of each chunk. The rest of the way is that of LL128, whose receivers poll the memory of their GPU,
+/// and two turns of the receiver's proxy, to see that the message has come and to count it (src/transport/net.cc,
+/// recvProxyProgress).
+void use_simple(const CollectiveTransport& transport, Time host_read, bool shared_buffers, CollectiveTuning& tuning) {
+  const std::int64_t reads = shared_buffers ? 2 : 1;
+  tuning.network_step = host_read * reads;
+  tuning.network_latency = transport.ll128 + transport.turn * 2 + host_read * reads;
 }
 
 /// The times of the path to other servers. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
@@ -258,20 +260,20 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
   const ChannelSpeeds& speeds = call.graph->speeds();
   tuning.network_turn = transport.turn;
-  tuning.network_latency = tuning.protocol == Protocol::ll      ? transport.ll
-                           : tuning.protocol == Protocol::ll128 ? transport.ll128
-                                                                : transport.simple;
   if (tuning.protocol == Protocol::ll) {
+    tuning.network_latency = transport.ll;
     tuning.network_rate = transport.ll_rate;
     return;
   }
-  if (call.algorithm == "nccl_p2p" && tuning.protocol == Protocol::simple)
-    use_shared_buffers(transport, speeds.host_read.value_or(transport.host_read), tuning);
+  const bool simple = tuning.protocol == Protocol::simple;
+  tuning.network_latency = transport.ll128;
+  if (simple)
+    use_simple(transport, speeds.host_read.value_or(transport.host_read), call.algorithm == "nccl_p2p", tuning);
   if (!speeds.gpudirect) {
     tuning.network_latency += transport.staging;
     tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / std::max(1U, tuning.channels));
-  } else if (speeds.generation <= ChannelSpeeds::Generation::ampere) {
-    tuning.network_latency += transport.flush;  // src/graph/paths.cc, ncclTopoNeedFlush
+  } else if (simple && speeds.generation <= ChannelSpeeds::Generation::ampere) {
+    tuning.network_latency += transport.flush;  // ncclTopoNeedFlush; recvProxyProgress: NCCL_PROTO_SIMPLE alone
   }
 }
 

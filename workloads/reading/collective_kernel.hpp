@@ -48,13 +48,12 @@ struct CollectiveKernel {
 /// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
 /// collectives/transports/*.yaml explains each value.
 struct CollectiveTransport {
-  Time turn;  ///< of a message at the thread that hands an accelerator's messages to the NIC, one after another
-  Time ll;    ///< latency of a message, by protocol
-  Time ll128;
-  Time simple;
-  Time host_read;          ///< of an accelerator's read of the host's memory, until the value is there
-  Time flush;              ///< more of Simple and LL128, with GPUDirect on Ampere and before
-  Time staging;            ///< more of these without GPUDirect, and how fast data go through the host's memory then
+  Time turn;       ///< of a message at the thread that hands an accelerator's messages to the NIC, one after another
+  Time ll;         ///< latency of a message, by protocol
+  Time ll128;      ///< and of Simple without its reads of the host's memory
+  Time host_read;  ///< of an accelerator's read of the host's memory, until the value is there
+  Time flush;      ///< more of Simple with GPUDirect on Ampere and before
+  Time staging;    ///< more of both without GPUDirect, and how fast data go through the host's memory then
   Bandwidth staging_rate;  ///< of an accelerator
   Bandwidth ll_rate;       ///< of data of LL that a channel sends or receives, where they are copied; 0: they are not
 };

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "workloads/pass/magnitude_passes.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 
 namespace weft {
@@ -38,6 +39,7 @@ void StagePlanner::make_chunks() {
   const ModelConfig& model = description_.model;
   embedding_ = embedding_passes(setup_.pass);
   head_ = head_passes(setup_.pass);
+  head_tensors_ = head_tensors(model, plan_);
   for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
   if (model.prediction_blocks > 0) {
     prediction_input_ = prediction_input_passes(setup_.pass);
@@ -56,12 +58,17 @@ void StagePlanner::make_chunks() {
     if (chunk.stage + 1 == stages) {
       for (std::int64_t i = 0; i < model.prediction_blocks; ++i)
         add_part(chunk, -1, prediction_head_, model.prediction_head);
-      add_part(chunk, -1, head_, model.head);
+      add_part(chunk, -1, head_, head_tensors_);
     }
     chunk.gathered.assign(chunk.parts.size(), no_operation);
     chunk.waits.assign(chunk.parts.size(), no_place);
     chunks_.push_back(std::move(chunk));
   }
+  std::int64_t gemms = 0;
+  for (const Chunk& chunk : chunks_)
+    for (const Part& part : chunk.parts)
+      if (part.layer >= 0) gemms += fp8_gemms(model.layer_shape(part.layer), plan_);
+  magnitudes_ = magnitude_passes(setup_.pass, gemms);
 }
 
 void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& passes,
@@ -75,9 +82,9 @@ void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& 
 void StagePlanner::add_predictions(Chunk& chunk) {
   static const std::vector<Tensor> none;
   const ModelConfig& model = description_.model;
+  if (plan_.embedding_copy > 0) embedding_copy_ = {model.embedding.front()};
   for (std::int64_t i = 0; i < model.prediction_blocks; ++i) {
-    const bool copy = i == 0 && plan_.embedding_copy > 0;
-    add_part(chunk, -1, embedding_, copy ? model.embedding : none);
+    add_part(chunk, -1, embedding_, i == 0 ? embedding_copy_ : none);
     add_part(chunk, -1, prediction_input_, model.prediction_input);
     const std::int64_t layer = model.layers() + i;
     add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.shape_of(layer)], model.layer_shape(layer).tensors);

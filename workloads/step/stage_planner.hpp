@@ -86,6 +86,10 @@ class StagePlanner {
   void advance(SlotWalk& walk);
   void enter_part(SlotWalk& walk);
   void leave_part(SlotWalk& walk);
+  /// The next part of the walk is no block, or there is none.
+  bool leaves_blocks(const SlotWalk& walk) const;
+  /// Largest magnitudes in fp8 with delayed scaling.
+  void reduce_magnitudes(SlotWalk& walk);
   void run(SlotWalk& walk, const Segment& segment);
   void describe(const SlotWalk& walk, PlannedOperation& operation) const;
   /// The host's work for the operation of a segment, which cannot start before; nothing if the host takes no time.
@@ -156,7 +160,8 @@ class StagePlanner {
   const ParallelPlan& plan_;
   std::uint32_t rank_;
   std::int64_t gradient_bytes_ = 2, parameter_bytes_ = 2;
-  PartPasses embedding_, head_, prediction_input_, prediction_head_;
+  PartPasses embedding_, head_, prediction_input_, prediction_head_, magnitudes_;
+  std::vector<Tensor> head_tensors_, embedding_copy_;
   std::vector<PartPasses> blocks_;
   std::vector<Chunk> chunks_;
   std::vector<std::uint32_t> last_;    // [chunk] slots to come that add to the gradients of weights

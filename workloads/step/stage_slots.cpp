@@ -78,11 +78,25 @@ void StagePlanner::leave_part(SlotWalk& walk) {
     return;
   }
   if (completes_weights(walk.slot.pass)) reduce_part(walk);
+  if (leaves_blocks(walk)) reduce_magnitudes(walk);
   ++walk.part;
   if (walk.part == walk.chunk->parts.size())
     finish(walk);
   else
     enter_part(walk);
+}
+
+bool StagePlanner::leaves_blocks(const SlotWalk& walk) const {
+  if (part_of(walk).layer < 0) return false;
+  SlotWalk next = walk;
+  ++next.part;
+  return next.part == walk.chunk->parts.size() || part_of(next).layer < 0;
+}
+
+void StagePlanner::reduce_magnitudes(SlotWalk& walk) {
+  if (walk.slot.pass == PipelineSlot::Pass::weight_gradient) return;
+  const bool forward = walk.slot.pass == PipelineSlot::Pass::forward;
+  for (const Segment& segment : forward ? magnitudes_.forward : magnitudes_.backward) run(walk, segment);
 }
 
 void StagePlanner::run(SlotWalk& walk, const Segment& segment) {

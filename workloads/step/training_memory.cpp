@@ -256,11 +256,12 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
       chunks[c].ends += embedding_activation_bytes(d);
     }
     if (stage + 1 == stages) {
-      hold(d.model.head);
+      hold(head_tensors(d.model, plan));
       for (std::int64_t i = 0; i < d.model.prediction_blocks; ++i) hold(d.model.prediction_head);
       chunks[c].ends += (1 + real(d.model.prediction_blocks)) * head_activation_bytes(d);
     }
-    if (stage == plan.prediction_stage)
+    if (stage == plan.prediction_stage) {
+      if (d.model.prediction_blocks > 0 && plan.embedding_copy > 0) hold({d.model.embedding.front()});
       for (std::int64_t i = 0; i < d.model.prediction_blocks; ++i) {
         const BlockShape& block = d.model.layer_shape(d.model.layers() + i);
         hold(d.model.prediction_input);
@@ -269,8 +270,8 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
         chunks[c].blocks += kept_bytes(setup, block, d.recompute_layers == 0);
         chunks[c].ends += embedding_activation_bytes(d) + prediction_input_bytes(d);
       }
+    }
   }
-  if (plan.embedding_copy > 0 && pipeline_rank == plan.embedding_copy) hold({d.model.embedding.front()});
   const std::int64_t data = plan.data * plan.context;
   const std::int64_t dense_ranks = plan.shard_group > 0 ? plan.shard_group : data;
   const std::int64_t expert_ranks =

@@ -2,6 +2,7 @@
 // The table of a training job's kernels, for people.
 #include <string_view>
 
+#include "workloads/pass/magnitude_passes.hpp"
 #include "workloads/pass/pass_work.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 #include "workloads/training/training_workload.hpp"
@@ -55,6 +56,7 @@ std::vector<KernelLine> TrainingWorkload::kernels() const {
     table.add("prediction head", prediction_head_passes(setup));
   }
   table.add("head", head_passes(setup));
+  table.add("fp8 scales", magnitude_passes(setup, mean_fp8_gemms(job_.description)));
   const KernelCatalogue& catalogue = setup.kernels();
   const HeldParameters& held = held_.front();
   const std::int64_t kept = kept_parameters(held, job_.description.parallel, whole_);

@@ -208,6 +208,9 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("fused_router", d.fused_router);
   fields.flag("fused_permutation", d.fused_permutation);
   fields.flag("padded_copies", d.padded_copies);
+  if (const auto value = fields.find("amax_ranks"))
+    d.amax_ranks = read_word<AmaxRanks>(
+        *value, {{"stage", AmaxRanks::stage}, {"tensor", AmaxRanks::tensor}, {"none", AmaxRanks::none}});
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("pad_to_capacity", d.pad_to_capacity);
   std::int64_t predictions = d.model.prediction_blocks;
@@ -241,9 +244,11 @@ GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, Gr
     const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
     group.algorithms[kind] = able ? options.algorithm : algorithm_of_network(kind);
   }
-  // These sum up one number, the norm of gradients, for which a ring takes two steps a rank, and NCCL a tree.
-  const bool norm = of == GroupKind::model || of == GroupKind::world;
-  if (norm && !spec.has("algorithm") && !context.nccl)
+  // These reduce one number, the norm of gradients, or some hundreds, for which a ring takes two steps a rank, and NCCL
+  // a tree.
+  const bool small =
+      of == GroupKind::model || of == GroupKind::world || of == GroupKind::stage || of == GroupKind::tensor_context;
+  if (small && !spec.has("algorithm") && !context.nccl)
     group.algorithms[CollectiveKind::all_reduce] = "double_binary_tree";
   return group;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "workloads/model/model_flops.hpp"
+#include "workloads/pass/magnitude_passes.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 #include "workloads/step/training_memory.hpp"
 #include "workloads/training/training_workload.hpp"
@@ -38,6 +39,7 @@ PipelineTimes pipeline_times(const PassSetup& setup, std::uint32_t ranks) {
   const auto predictions = static_cast<double>(d.model.prediction_blocks);
   if (!d.model.embedding.empty()) add(embedding_passes(setup), 1 + predictions);
   add(head_passes(setup), 1);
+  add(magnitude_passes(setup, mean_fp8_gemms(d)), static_cast<double>(d.parallel.stage_layers.size()));
   if (predictions > 0) {
     add(prediction_input_passes(setup), predictions);
     add(passes_of_block(setup, d.model.layer_shape(d.model.layers())), predictions);

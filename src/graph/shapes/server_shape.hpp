@@ -88,12 +88,12 @@ struct ServerDesign {
   RingTable rings_of_one_server;
   RingTable rings_of_several_servers;  ///< in by the NIC of the first GPU, out by that of the last
   std::string collective_transport;    ///< how its NICs carry them: a file of collectives/transports; or empty
-  std::string
-      collective_tuner;  ///< numbers by which the table's rings are chosen: a file of collectives/tuners; or empty
-  bool nics_behind_cpu = false;   ///< GPUs reach their NICs through a CPU
-  bool gpudirect = true;          ///< NICs read and write the memory of GPUs, else that of the host
-  std::optional<Time> host_read;  ///< of a GPU that reads the host's memory; none: that of the transport
-  std::string network_routing;    ///< routing between NICs; empty: the network's own
+  std::string collective_tuner;        ///< by what algorithms are chosen: a file of collectives/tuners; or empty
+  bool tuner_needs_rings = true;       ///< its numbers are for the rings of a table
+  bool nics_behind_cpu = false;        ///< GPUs reach their NICs through a CPU
+  bool gpudirect = true;               ///< NICs read and write the memory of GPUs, else that of the host
+  std::optional<Time> host_read;       ///< of a GPU that reads the host's memory; none: that of the transport
+  std::string network_routing;         ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

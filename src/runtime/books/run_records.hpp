@@ -10,6 +10,7 @@
 #include "results/tables/records.hpp"
 #include "runtime/books/message_log.hpp"
 #include "runtime/books/transfer_book.hpp"
+#include "schedule/program/packed_operation.hpp"
 #include "support/basics/time_parts.hpp"
 #include "support/system/sorted_records.hpp"
 #include "transport/messages/message.hpp"
@@ -35,6 +36,7 @@ struct RunRecords {
   std::vector<OperationRecord> operations;
   std::vector<DependencyRecord> dependencies;  ///< of these
   OperationSelection keep_operations;
+  SharedTexts labels;   ///< of operations that wait
   bool explain = true;  ///< keep what times were spent on
   bool causes = true;   ///< and which message had to come before which
 

@@ -108,7 +108,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
     stage = tuning.stage_latency;
     if (tuning.stage_rate.bps() > 0) stage = std::max(stage, serialization_time(slice, tuning.stage_rate));
   }
-  if (tuning.network_step > Time() && over_network(step)) stage = bounded_sum(stage, tuning.network_step);
+  if (tuning.network_step > Time() && begins_at_network(step)) stage = bounded_sum(stage, tuning.network_step);
   const Time latency = bounded_sum(tuning.step_latency, stage);
   return bounded_sum(latency, std::max(of_bytes, tuning.min_step));
 }
@@ -147,6 +147,15 @@ bool CollectiveRun::over_network(const Step& step) const {
     if (over_network(step.receive_from(i))) return true;
   for (std::uint32_t i = 0; i < step.send_count(); ++i)
     if (over_network(step.send_to(i))) return true;
+  return false;
+}
+
+// What a sender reads for a slice passes while it waits for the slice from another member.
+bool CollectiveRun::begins_at_network(const Step& step) const {
+  const bool waits = step.receive_count() > 0;
+  const std::uint32_t count = waits ? step.receive_count() : step.send_count();
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (over_network(waits ? step.receive_from(i) : step.send_to(i))) return true;
   return false;
 }
 

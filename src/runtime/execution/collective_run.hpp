@@ -126,6 +126,7 @@ class CollectiveRun {
   Time until_paced(Time now, const Lane& lane) const;
   bool over_network(std::uint32_t peer) const;
   bool over_network(const Step& step) const;
+  bool begins_at_network(const Step& step) const;
   Time time_of_post(Time now, std::uint32_t peer);
   void post_later(std::uint32_t number, Lane& lane, const Lane::Post& post);
   /// Rank of a member or aggregator. Aggregators have a rank for each channel, by the switch that serves it.

@@ -1,13 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "runtime/execution/live_operation.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "units/text.hpp"
 
 namespace weft {
 
+void LiveOperation::pack(SharedTexts& texts) {
+  packed_ = PackedOperation(details->operation, texts);
+  call_ = std::move(details->operation.call);
+  details.reset();
+}
+
+void LiveOperation::unpack() {
+  if (details != nullptr) return;
+  details = std::make_unique<OperationDetails>();
+  details->operation = packed_operation();
+  packed_ = PackedOperation();
+  call_.reset();
+}
+
+Operation LiveOperation::packed_operation() const {
+  Operation operation = packed_.operation();
+  operation.id = turn.id;
+  operation.call = call_;
+  return operation;
+}
+
 std::string LiveOperation::describe() const {
+  return details != nullptr ? describe(details->operation) : describe(packed_operation());
+}
+
+std::string LiveOperation::describe(const Operation& operation) const {
   std::string text = fmt::format("operation {}", operation.id);
   if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label);
   if (operation.line != 0) text += fmt::format(" (line {})", operation.line);
@@ -31,7 +58,7 @@ std::string LiveOperation::describe() const {
   if (unfinished > 0)
     return text + fmt::format(": waits for {} operation{} before it", unfinished, unfinished == 1 ? "" : "s");
   if (!started) return text + ": waits for its stream or communicator";
-  if (collective) return text + ": " + collective->waiting();
+  if (details->collective) return text + ": " + details->collective->waiting();
   return text + (operation.kind == Operation::Kind::recv ? ": no such message has come" : ": has not completed");
 }
 

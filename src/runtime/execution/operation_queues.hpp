@@ -13,6 +13,26 @@
 
 namespace weft {
 
+/// What decides on an operation's turn.
+struct OperationTurn {
+  OperationTurn() = default;
+  OperationTurn(const Operation& operation)  // NOLINT(google-explicit-constructor): each operation has its turn
+      : id(operation.id),
+        communicator(operation.kind == Operation::Kind::collective ? operation.call->communicator->id()
+                                                                   : no_communicator),
+        stream(operation.stream),
+        cpu(operation.cpu) {}
+  bool is_collective() const { return communicator != no_communicator; }
+
+  std::uint64_t id = 0;
+  std::uint32_t communicator = no_communicator;
+  Stream stream = Stream::none;
+  std::uint8_t cpu = 0;
+
+ private:
+  static constexpr std::uint32_t no_communicator = 0xffffffffU;
+};
+
 /// How a program uses its streams.
 struct StreamUse {
   bool takes_ready = false;  ///< a free stream takes the smallest operation that is ready, not the next of the program
@@ -20,11 +40,13 @@ struct StreamUse {
   bool ordered_by_network = false;  ///< takes_ready, and the network orders what runs on a processor
 
   /// Number of the stream of an operation that has one.
-  std::uint32_t number_of(const Operation& operation) const {
+  std::uint32_t number_of(const OperationTurn& operation) const {
     return are_processors ? operation.cpu : static_cast<std::uint32_t>(operation.stream);
   }
   /// The operation has to wait for its turn on a stream here.
-  bool has_turns(const Operation& operation) const { return operation.stream != Stream::none && !ordered_by_network; }
+  bool has_turns(const OperationTurn& operation) const {
+    return operation.stream != Stream::none && !ordered_by_network;
+  }
 };
 
 /// Operations by id, from add() to end(). Collectives of a communicator run one after another, as NCCL requires; those
@@ -34,23 +56,23 @@ class OperationQueues {
   void set_use(const StreamUse& use) { use_ = use; }
   const StreamUse& use() const { return use_; }
 
-  void add(const Operation& operation) {
+  void add(const OperationTurn& operation) {
     if (operation.stream != Stream::none && !use_.takes_ready)
       streams_[static_cast<int>(operation.stream)].push_back(operation.id);
-    if (operation.kind == Operation::Kind::collective)
-      communicators_[operation.call->communicator->id()].push_back(operation.id);
+    if (operation.is_collective()) communicators_[operation.communicator].push_back(operation.id);
   }
   /// It is the first of its stream, if that goes by the program, and of its communicator.
-  bool is_first(const Operation& operation) const {
+  bool is_first(const OperationTurn& operation) const {
     if (operation.stream != Stream::none && !use_.takes_ready &&
         streams_[static_cast<int>(operation.stream)].front() != operation.id)
       return false;
-    return operation.kind != Operation::Kind::collective ||
-           communicators_.at(operation.call->communicator->id()).front() == operation.id;
+    return !operation.is_collective() || communicators_.at(operation.communicator).front() == operation.id;
   }
   /// Its stream takes what is ready: it has to wait for take_ready().
-  bool is_taken_when_ready(const Operation& operation) const { return use_.takes_ready && use_.has_turns(operation); }
-  void add_ready(const Operation& operation) { ready_[use_.number_of(operation)].waiting.insert(operation.id); }
+  bool is_taken_when_ready(const OperationTurn& operation) const {
+    return use_.takes_ready && use_.has_turns(operation);
+  }
+  void add_ready(const OperationTurn& operation) { ready_[use_.number_of(operation)].waiting.insert(operation.id); }
   /// The smallest ready operation of a free stream; the operation then takes the stream. Nothing if there is none.
   std::optional<std::uint64_t> take_ready() {
     for (auto& [number, stream] : ready_) {
@@ -73,7 +95,7 @@ class OperationQueues {
     pop(communicators_.at(communicator), next);
   }
   /// It leaves its stream.
-  void end(const Operation& operation, std::vector<std::uint64_t>& next) {
+  void end(const OperationTurn& operation, std::vector<std::uint64_t>& next) {
     if (use_.takes_ready) {
       if (use_.has_turns(operation)) ready_[use_.number_of(operation)].busy = false;
     } else if (operation.stream != Stream::none) {

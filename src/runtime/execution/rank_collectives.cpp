@@ -6,18 +6,18 @@
 namespace weft {
 
 void RankExecutor::start_collective(Time now, LiveOperation& live) {
-  const CollectiveCall& call = *live.operation.call;
-  const std::uint64_t id = live.operation.id;
-  const std::uint32_t index = is_aggregator() ? live.operation.tag : call.communicator->index_of(rank_);
-  live.collective = std::make_unique<CollectiveRun>(call, index, id, *this);
-  live.collective->begin_at(now);
+  const CollectiveCall& call = *live.operation().call;
+  const std::uint64_t id = live.operation().id;
+  const std::uint32_t index = is_aggregator() ? live.operation().tag : call.communicator->index_of(rank_);
+  live.details->collective = std::make_unique<CollectiveRun>(call, index, id, *this);
+  live.details->collective->begin_at(now);
   if (call.tuning.launch > Time() && !is_aggregator())
     return set_lane_timer(bounded_sum(now, call.tuning.launch), id, no_lane);
   launch_collective(now, id);
 }
 
 void RankExecutor::launch_collective(Time now, std::uint64_t operation) {
-  CollectiveRun& run = *live_.at(operation).collective;
+  CollectiveRun& run = *live_.at(operation).details->collective;
   run.launched_at(now);
   running_collective_[run.call().communicator->id()] = operation;
   bool finished = run.channels() == 0;
@@ -31,12 +31,13 @@ void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_
 }
 
 void RankExecutor::end_collective(Time now, const LiveOperation& live) {
-  const CollectiveCall& call = *live.operation.call;
+  const CollectiveCall& call = *live.operation().call;
   if (!is_aggregator()) {
-    records_.collectives.add({call.id, rank_.value(), live.start.ps(), now.ps(), live.collective->messages(),
-                              live.collective->bytes().count()});
+    records_.collectives.add({call.id, rank_.value(), live.details->start.ps(), now.ps(),
+                              live.details->collective->messages(), live.details->collective->bytes().count()});
     if (book_.explains())
-      records_.collectives.add(call.id, {live.start.ps(), now.ps(), rank_.value(), live.collective->parts()});
+      records_.collectives.add(call.id,
+                               {live.details->start.ps(), now.ps(), rank_.value(), live.details->collective->parts()});
   }
   const std::uint32_t communicator = call.communicator->id();
   running_collective_.erase(communicator);
@@ -46,7 +47,7 @@ void RankExecutor::end_collective(Time now, const LiveOperation& live) {
 
 void RankExecutor::on_lane_timer(Time now, const LaneTimer& timer) {
   cause_ = timer.cause;
-  CollectiveRun& run = *live_.at(timer.operation).collective;
+  CollectiveRun& run = *live_.at(timer.operation).details->collective;
   if (timer.lane == no_lane) {
     book_.explain_launch(now);
     return launch_collective(now, timer.operation);
@@ -68,7 +69,7 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
   const auto running = running_collective_.find(communicator);
   if (running == running_collective_.end()) return;
   const std::uint64_t id = running->second;
-  CollectiveRun& run = *live_.at(id).collective;
+  CollectiveRun& run = *live_.at(id).details->collective;
   const std::uint64_t moves = run.moves();
   std::int64_t wait = 0;
   if (book_.explains()) {

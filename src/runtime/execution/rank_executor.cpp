@@ -52,8 +52,9 @@ void RankExecutor::start(Time now) {
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now && may_read_on()) {
     look_for_interrupt();  // there is no bound on the operations of a moment
-    Operation operation;
-    if (!program_->next(operation)) {
+    auto details = std::make_unique<OperationDetails>();
+    const Operation& operation = details->operation;
+    if (!program_->next(details->operation)) {
       exhausted_ = true;
       return;
     }
@@ -62,7 +63,7 @@ void RankExecutor::pull(Time now) {
       delayed_.emplace(operation.not_before, operation.id);
       network_.set_timer(host_, operation.not_before, with_place(resume_token));
     }
-    admit(std::move(operation));
+    admit(std::move(details));
   }
 }
 
@@ -70,33 +71,44 @@ bool RankExecutor::may_read_on() const {
   return read_ahead_ == 0 || live_.size() - (reads_past_started_ ? under_way_ : 0) < read_ahead_;
 }
 
-void RankExecutor::admit(Operation operation) {
+void RankExecutor::admit(std::unique_ptr<OperationDetails> details) {
+  Operation& operation = details->operation;
   const std::uint64_t id = operation.id;
   WEFT_EXPECT(id >> place_bit == 0, "operation id {}", id);
   LiveOperation live;
   for (const std::uint64_t dependency : operation.after) {
     const auto found = live_.find(dependency);
     if (found == live_.end()) continue;  // done
-    found->second.dependents.push_back(id);
+    found->second.dependents.add(id);
     ++live.unfinished;
   }
   for (const std::uint64_t dependency : operation.after_start) {
     const auto found = live_.find(dependency);
     if (found == live_.end() || found->second.begun) continue;
-    found->second.dependents_of_start.push_back(id);
+    auto& dependents = found->second.dependents_of_start;
+    if (dependents == nullptr) dependents = std::make_unique<Dependents>();
+    dependents->add(id);
     ++live.unfinished;
   }
-  queues_.add(operation);
+  live.turn = operation;
+  live.not_before = operation.not_before;
+  queues_.add(live.turn);
   if (operation.kind == Operation::Kind::send) live.sequence = matching_.number_send(operation);
   if (operation.kind == Operation::Kind::recv) live.sequence = matching_.number_recv(operation);
-  live.operation = std::move(operation);
+  if (!keeps_operations_) operation.after = operation.after_start = {};  // the others know that it waits for them
+  live.details = std::move(details);
   live_.emplace(id, std::move(live));
   candidates_.push_back(id);
 }
 
 bool RankExecutor::may_start(const LiveOperation& live, Time now) const {
-  const Operation& operation = live.operation;
-  return !live.started && live.unfinished == 0 && operation.not_before <= now && queues_.is_first(operation);
+  return !live.started && live.unfinished == 0 && live.not_before <= now && queues_.is_first(live.turn);
+}
+
+// Of programs that are read far ahead, most operations wait for a long time.
+void RankExecutor::set_aside(LiveOperation& live) {
+  constexpr std::size_t most_in_full = 64;
+  if (live_.size() > most_in_full && !live.started && live.details != nullptr) live.pack(records_.labels);
 }
 
 // Operations complete at once now and then (empty ones), which makes others startable: a list, not a recursion.
@@ -107,11 +119,16 @@ void RankExecutor::make_progress(Time now) {
       while (i == candidates_.size() && start_ready(now)) pull(now);
     if (i == candidates_.size()) break;
     const auto found = live_.find(candidates_[i]);
-    if (found == live_.end() || !may_start(found->second, now)) continue;
-    if (queues_.is_taken_when_ready(found->second.operation))
-      queues_.add_ready(found->second.operation);
-    else
-      start_operation(now, found->second);
+    if (found == live_.end()) continue;
+    LiveOperation& live = found->second;
+    if (!may_start(live, now)) {
+      set_aside(live);
+    } else if (queues_.is_taken_when_ready(live.turn)) {
+      queues_.add_ready(live.turn);
+      set_aside(live);
+    } else {
+      start_operation(now, live);
+    }
   }
   candidates_.clear();
 }
@@ -124,19 +141,20 @@ bool RankExecutor::start_ready(Time now) {
 }
 
 // These operations wait for one less.
-void RankExecutor::release(const std::vector<std::uint64_t>& dependents) {
-  for (const std::uint64_t dependent : dependents) {
+void RankExecutor::release(const Dependents& dependents) {
+  dependents.for_each([this](std::uint64_t dependent) {
     const auto waiting = live_.find(dependent);
     if (asks_for_processors_) waiting->second.cause = std::max(waiting->second.cause, network_.cause());
     if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
-  }
+  });
 }
 
 void RankExecutor::start_operation(Time now, LiveOperation& live) {
   book_.account(now);
+  live.unpack();
   live.started = true;
-  live.start = now;
-  if (asks_for_processors_ && live.operation.kind != Operation::Kind::collective)
+  live.details->start = now;
+  if (asks_for_processors_ && live.operation().kind != Operation::Kind::collective)
     return network_.request(host_, now, processor_request(live));
   begin_operation(now, live);
 }
@@ -144,7 +162,7 @@ void RankExecutor::start_operation(Time now, LiveOperation& live) {
 // In programs whose streams are no processors, communication and the host's operations are on one, and those of the
 // accelerator on others.
 ProcessorRequest RankExecutor::processor_request(const LiveOperation& live) const {
-  const Operation& operation = live.operation;
+  const Operation& operation = live.operation();
   ProcessorRequest request;
   request.rank = rank_.value();
   request.token = with_place(operation.id);
@@ -164,10 +182,10 @@ ProcessorRequest RankExecutor::processor_request(const LiveOperation& live) cons
 
 void RankExecutor::begin_operation(Time now, LiveOperation& live) {
   live.begun = true;
-  live.start = now;
+  live.details->start = now;
   ++under_way_;
-  release(live.dependents_of_start);
-  const Operation& operation = live.operation;
+  if (live.dependents_of_start != nullptr) release(*live.dependents_of_start);
+  const Operation& operation = live.operation();
   if (keeps_operations_ && !is_aggregator()) keep_dependencies(operation);
   if (operation.kind == Operation::Kind::compute) {
     book_.begin_compute(operation.worker);
@@ -198,7 +216,7 @@ bool RankExecutor::slows_compute(const Operation& operation) const {
 }
 
 void RankExecutor::start_send(Time now, LiveOperation& live) {
-  const Operation& operation = live.operation;
+  const Operation& operation = live.operation();
   RankConnections::SendQueues& queues = connections_.send_queues(operation.peer.value(), operation.queue_pair);
   Message message;
   message.bytes = operation.bytes;
@@ -211,28 +229,36 @@ void RankExecutor::start_send(Time now, LiveOperation& live) {
   message.notify = 1;
   message.one_sided = accepts_unexpected_ ? 1 : 0;  // all ranks of a job do, or none
   book_.add_bytes_sent(message.bytes);
-  live.queue_pair = queues.first + queues.sent % network_.parameters().queue_pairs_per_connection;
-  live.times = network_.send_times(host_, live.queue_pair, now);
+  live.details->queue_pair = queues.first + queues.sent % network_.parameters().queue_pairs_per_connection;
+  live.details->times = network_.send_times(host_, live.details->queue_pair, now);
   const auto [parts, last] = connections_.post(now, queues.first, queues.sent, message, with_place(operation.id));
   book_.add_sent(parts);
-  live.parts = parts;
-  live.message = last;
+  live.details->parts = parts;
+  live.details->message = last;
 }
 
+namespace {
+
+bool takes(const Operation& recv, Bytes message) {
+  return recv.at_most ? message <= recv.bytes : message == recv.bytes;
+}
+
+}  // namespace
+
 void RankExecutor::start_recv(Time now, LiveOperation& live) {
-  const Operation& operation = live.operation;
+  const Operation& operation = live.operation();
   const auto arrived = matching_.post(operation, live.sequence);
   if (!arrived) return;
-  live.message = arrived->message;
-  WEFT_EXPECT(matching_.any() || arrived->bytes == operation.bytes,
+  live.details->message = arrived->message;
+  WEFT_EXPECT(matching_.any() || takes(operation, arrived->bytes),
               "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(), arrived->bytes.count(),
               operation.peer.value(), operation.tag, operation.bytes.count());
   complete(now, operation.id);
 }
 
 std::uint64_t RankExecutor::cause_of_end(const LiveOperation& live) const {
-  if (live.operation.kind == Operation::Kind::compute) return no_message;
-  return live.operation.kind == Operation::Kind::send ? live.message : cause_;
+  if (live.operation().kind == Operation::Kind::compute) return no_message;
+  return live.operation().kind == Operation::Kind::send ? live.details->message : cause_;
 }
 
 namespace {
@@ -256,9 +282,9 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   WEFT_EXPECT(found != live_.end(), "rank {} completes operation {}", rank_.value(), id);
   book_.account(now);
   LiveOperation& live = found->second;
-  const Operation& operation = live.operation;
+  const Operation& operation = live.operation();
   if (operation.kind != Operation::Kind::compute)
-    book_.end_communication(operation.kind, live.start, live.sent);
+    book_.end_communication(operation.kind, live.details->start, live.details->sent);
   else
     book_.end_compute(operation.worker);
   if (slows_compute(operation)) slowed_.end_communication(now);
@@ -266,11 +292,11 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   book_.end_operation(now);
   if (operation.kind == Operation::Kind::collective) end_collective(now, live);
   if (keeps_operations_ && !is_aggregator())
-    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(), kind_of_row(operation),
+    records_.operations.push_back({rank_.value(), id, live.details->start.ps(), now.ps(), kind_of_row(operation),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label,
                                    cause_of_end(live), std::string(to_text(runs_on(operation))),
-                                   std::string(operation.phase), std::string(operation.group), live.message});
-  queues_.end(operation, candidates_);
+                                   std::string(operation.phase), std::string(operation.group), live.details->message});
+  queues_.end(live.turn, candidates_);
   release(live.dependents);
   --under_way_;
   live_.erase(found);
@@ -301,11 +327,11 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
 
 void RankExecutor::on_sent(Time now, std::uint64_t token) {
   LiveOperation& live = live_.at(token);
-  if (--live.parts > 0) return;
-  cause_ = live.message;
+  if (--live.details->parts > 0) return;
+  cause_ = live.details->message;
   if (book_.explains())
-    book_.explain(now, BecauseOfSending{live.times, network_.send_times(host_, live.queue_pair, now),
-                                        (now - live.start).ps(), TimePart::sending});
+    book_.explain(now, BecauseOfSending{live.details->times, network_.send_times(host_, live.details->queue_pair, now),
+                                        (now - live.details->start).ps(), TimePart::sending});
   complete(now, token);
   make_progress(now);
 }
@@ -328,8 +354,8 @@ void RankExecutor::on_message(Time now, const Message& message) {
   }
   const auto recv = matching_.arrive(message, *bytes);
   if (!recv) return;
-  const Operation& operation = live_.at(*recv).operation;
-  WEFT_EXPECT(*bytes == operation.bytes, "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(),
+  const Operation& operation = live_.at(*recv).operation();
+  WEFT_EXPECT(takes(operation, *bytes), "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(),
               bytes->count(), message.source_rank, message.tag, operation.bytes.count());
   book_.explain(now, BecauseOfMessage{parts});
   end_recv(now, *recv, message, message.id);
@@ -339,16 +365,16 @@ void RankExecutor::on_message(Time now, const Message& message) {
 // `last`: the message that has arrived now; `message`: the message that the recv takes, which may have arrived earlier.
 void RankExecutor::end_recv(Time now, std::uint64_t id, const Message& last, std::uint64_t message) {
   LiveOperation& live = live_.at(id);
-  live.sent = last.issued;
-  live.message = message;
+  live.details->sent = last.issued;
+  live.details->message = message;
   complete(now, id);
 }
 
 RankTransfers RankExecutor::transfers(Time end) const {
   RankTransfers result = book_.transfers(end);
   for (const LiveOperation* live : in_order())
-    if (live->started && live->operation.kind == Operation::Kind::collective)
-      result.under_way.emplace_back(live->operation.call->id, live->start.ps());
+    if (live->started && live->turn.is_collective())
+      result.under_way.emplace_back(live->operation().call->id, live->details->start.ps());
   return result;
 }
 

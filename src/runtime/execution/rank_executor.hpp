@@ -101,15 +101,16 @@ class RankExecutor {
   // Operations: from the program to their end.
   void pull(Time now);
   bool may_read_on() const;
-  void admit(Operation operation);
+  void admit(std::unique_ptr<OperationDetails> details);
   void make_progress(Time now);
   bool may_start(const LiveOperation& live, Time now) const;
+  void set_aside(LiveOperation& live);
   bool start_ready(Time now);
   void start_operation(Time now, LiveOperation& live);
   ProcessorRequest processor_request(const LiveOperation& live) const;
   void begin_operation(Time now, LiveOperation& live);
   void keep_dependencies(const Operation& operation);
-  void release(const std::vector<std::uint64_t>& dependents);
+  void release(const Dependents& dependents);
   bool slows_compute(const Operation& operation) const;
   void start_send(Time now, LiveOperation& live);
   void start_recv(Time now, LiveOperation& live);

@@ -19,7 +19,7 @@ std::vector<const LiveOperation*> RankExecutor::in_order() const {
   std::vector<const LiveOperation*> all;
   all.reserve(live_.size());
   for (const auto& entry : live_) all.push_back(&entry.second);
-  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->operation.id < b->operation.id; });
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->turn.id < b->turn.id; });
   return all;
 }
 
@@ -27,15 +27,15 @@ void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
   for (const LiveOperation* operation : in_order()) {
     const LiveOperation& live = *operation;
     if (!live.started) continue;
-    if (live.operation.kind == Operation::Kind::recv && !live.operation.any_source)
-      waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
-    if (!live.collective) continue;
+    if (live.operation().kind == Operation::Kind::recv && !live.operation().any_source)
+      waits.push_back({{rank_.value()}, {live.operation().peer.value()}, Waiter::none, describe(live)});
+    if (!live.details->collective) continue;
     const auto named = [&](std::uint32_t rank, std::uint32_t channel) {
-      return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation.call->id, channel};
+      return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation().call->id, channel};
     };
-    for (const CollectiveRun::Awaited& awaited : live.collective->awaited_ranks())
+    for (const CollectiveRun::Awaited& awaited : live.details->collective->awaited_ranks())
       waits.push_back({named(rank_.value(), awaited.in_channel), named(awaited.rank, awaited.channel),
-                       live.operation.call->id, describe(live)});
+                       live.operation().call->id, describe(live)});
   }
 }
 

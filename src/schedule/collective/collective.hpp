@@ -137,7 +137,7 @@ struct CollectiveTuning {
   /// Of a message to another server, instead of message_latency; below 0: there is no such difference.
   Time network_latency = Time::from_ps(-1);
   Time network_turn;       ///< of such a message at the accelerator's proxy, which does one after another
-  Time network_step;       ///< of each slice to or from another server, besides its bytes
+  Time network_step;       ///< of each slice from another server, or of own data to one, besides its bytes
   Bandwidth network_rate;  ///< bytes of slices to and from other servers, per channel, at most; 0: as fast as others
   ConstantsLevel constants = ConstantsLevel::mid;  ///< of the ranges in collectives/kernels and transports
   NcclVersion nccl_version = NcclVersion::v2_30;

@@ -60,6 +60,7 @@ struct Operation {
   Bytes bytes;                                 ///< send, recv
   bool any_source = false;                     ///< recv: of any rank; `peer` says nothing
   bool any_tag = false;                        ///< recv: with any tag; `tag` says nothing
+  bool at_most = false;                        ///< recv: its message may have fewer bytes, as in MPI
   std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
   std::uint8_t cpu = 0;                        ///< whose time it takes, where the time of processors is modelled
   std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated

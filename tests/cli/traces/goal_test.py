@@ -61,6 +61,19 @@ s requires c
 """
 
 
+# Two messages of one source, destination and tag.
+BUFFERS = """num_ranks 2
+rank 0 {{
+a: send {}b to 1
+b: send {}b to 1
+}}
+rank 1 {{
+a: recv {}b from 0
+b: recv {}b from 0
+}}
+"""
+
+
 def ring(ranks, size):
     """A ring all-reduce: 2 (n - 1) rounds of a recv, and a send that waits for that of the round before; between them,
     n - 1 times, the reduction. For 4 ranks 4 * (6 + 6 + 3) = 60 operations."""
@@ -95,6 +108,24 @@ class Goal(ProgramTest):
         for text in (PAIR, gzip.compress(PAIR.encode()), PAIR.replace("\n", "\r\n")):
             _, results = self.simulate(self.experiment(text))
             self.assertEqual(table(results, "ranks")["finished"][1], 15 * US + message_time(4096))
+
+    def test_a_recv_is_a_buffer(self):
+        """A recv may be larger than its message, as in MPI: LogGOPSim matches by source and tag (match() of LogGOPSim.cpp),
+        and the message has the bytes of its send. Whether the recv or the message is first, the run is that of equal sizes,
+        also where the largest send is larger than the smallest recv, in binary and on several processes."""
+        late = PAIR.replace("\tl1 : recv", "l0: calc 50000\n\tl1 : recv").replace("  l2: calc 5000", "  l1 requires l0\n  l2: calc 5000")
+        for same, larger in ((PAIR, PAIR.replace("recv 4096b", "recv 65536b")),
+                             (late, late.replace("recv 4096b", "recv 65536b")),
+                             (BUFFERS.format(100, 8, 100, 8), BUFFERS.format(100, 8, 100, 50)),
+                             (BUFFERS.format(8, 100, 8, 100), BUFFERS.format(8, 100, 9, 101))):
+            one, results = self.simulate(self.experiment(same))
+            for content, ranks in ((larger, None), (larger, 2), (goal_files.binary(larger), None)):
+                summary, again = self.simulate(self.experiment(content), output="again.h5", ranks=ranks)
+                self.assertEqual(summary["fingerprint"], one["fingerprint"])
+                self.assert_same_results(results, again, ignore=["/manifest/experiment_text"])
+            one, two = (weft("run", self.write(self.experiment(text)), "-o", "out.h5", "--summary", "json", "--quiet", "--set",
+                             "network.fidelity=loggp", folder=self.folder).summary() for text in (same, larger))
+            self.assertEqual(one["fingerprint"], two["fingerprint"])
 
     def test_a_ring_is_executed_to_its_end(self):
         """Every round takes a message, and the first three a reduction of 100 ns: all are in step. The last two sends start
@@ -382,8 +413,11 @@ e requires {long}2
                 (PAIR.replace("l1: calc 10000", "l0: send 1b to 1\nl1: calc 10000").replace("from 0", "from -1"),
                  "schedule.goal:12: rank 1 receives 1 messages, some from any rank or with any tag (-1), and 2 are sent"),
                 (PAIR.replace("send 4096b", "send 4096"), "schedule.goal:5: the size is '4096'; expected bytes such as 4096b"),
-                (PAIR.replace("send 4096b", "send 4095b"), "schedule.goal:5: message 0 from rank 0 to rank 1 with tag 7: "
-                                                           "the send has 4095 bytes, and the recv on line 11 has 4096"),
+                (PAIR.replace("send 4096b", "send 4097b"), "schedule.goal:5: message 0 from rank 0 to rank 1 with tag 7: "
+                                                           "the send has 4097 bytes, and the recv on line 11 has room for "
+                                                           "4096; expected a recv of as many or more"),
+                (BUFFERS.format(8, 100, 50, 99), "schedule.goal:4: message 1 from rank 0 to rank 1 with tag 0: the send "
+                                                 "has 100 bytes, and the recv on line 8 has room for 99"),
                 (PAIR.replace("nic 0", "nic 0 fast"), "schedule.goal:5: found 'fast'; expected tag, cpu or nic"),
                 (PAIR.replace("recv 4096b from 0 tag 7", "calc 1"), "schedule.goal:5: the send from rank 0 to rank 1 with "
                                                                     "tag 7 has no recv"),

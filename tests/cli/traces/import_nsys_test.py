@@ -10,9 +10,11 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
 import weft_testing
 from import_testing import ImportTest
-from nsys_files import COLLECTIVE, INIT, MESSAGE, Report, two_gpus
+from frameworks import nccl_splits
+from nsys_files import COLLECTIVE, INIT, MESSAGE, SPLIT, Report, two_gpus
 
 MIB = 1 << 20
 WORLD = 0xCAFE0001
@@ -162,6 +164,98 @@ class Nsys(ImportTest):
                      says=[r"one traced GPU calls communicator \d+, whose creation \(ncclCommInitRank\) is not in the report"])
         read = self.imported(*self.mesh(range(4), (), created=False), "--ranks", "16", "--fill", "symmetric")
         self.assertIn("are taken to have all 16 ranks", str(read["refused"]))
+
+    def split_mesh(self, ranks, color_of, key_of, keeps_id=False, sends=True):
+        """Reports of servers of four GPUs of a job of 16, whose communicators come from the second of three
+        ncclCommSplit of that of all ranks; each rank may send 4 KiB to the member in front of it. NCCL writes the payload
+        before the split itself, and so the id 0."""
+        for server in sorted({rank // 4 for rank in ranks}):
+            report = Report()
+            for process, rank in enumerate(range(4 * server, 4 * server + 4)):
+                report.range(process, "ncclCommInitRank", 0, 1, INIT, WORLD, 16, rank, process)
+                members = [other for other in range(16) if color_of(other) == color_of(rank)]
+                place = sorted(members, key=lambda other: (key_of(other), other)).index(rank)
+                # eatHash and digestHash of NCCL: of the parent, of the number of the split, and of the color.
+                child = dict(nccl_splits.hashes_of(WORLD, color_of(rank), 1))[2]
+                for at, color in ((2, 77), (4, color_of(rank)), (6, 99)):
+                    report.range(process, "ncclCommSplit", at, 1, SPLIT, child if keeps_id and color == color_of(rank) else 0,
+                                 WORLD, 16, rank, process, color, key_of(rank))
+                if sends:
+                    report.range(process, "ncclSend", 20, 1, MESSAGE, child, 4096, (place - 1) % len(members))
+                    report.range(process, "ncclRecv", 22, 1, MESSAGE, child, 4096, (place + 1) % len(members))
+                    report.kernel(process, 120, 10, 25, kernel_of("SendRecv"), 20)
+                report.range(process, "ncclAllReduce", 30, 1, COLLECTIVE, child, MIB)
+                report.kernel(process, 140, 10, 35, kernel_of("AllReduce_Sum_f32_RING_LL"), 20)
+            self.write_report(report, f"server{server}.sqlite")
+        return [f"server{server}.sqlite" for server in sorted({rank // 4 for rank in ranks})]
+
+    def sends(self):
+        """{(source, destination)} of the messages that the run has sent."""
+        rows = weft_testing.table(self.folder / "out.h5", "messages")
+        return {(int(source), int(to)) for source, to, collective in
+                zip(rows["source"], rows["destination"], rows["collective"]) if collective == -1}
+
+    def test_the_hash_of_a_split(self):
+        """An independent transcript of eatHash and digestHash (src/include/bitops.h of NCCL) for one case, step by step in
+        64 bits: parent 1, split 1, color 0."""
+        def times(a, b):
+            return a * b % 2**64
+        a = b = 1
+        for value, size in ((1, 8), (1, 4), (0, 4)):
+            a ^= size
+            a = (a + b) % 2**64
+            b = b ^ a
+            a = times(a ^ a >> 31, 0x9de62bbc8cef3ce3)
+            b = times(b ^ b >> 32, 0x485cd6311b599e79)
+            a = (a + value) % 2**64
+        digest = (times(a ^ a >> 31, 0xbac3bd562846de6b) + b) % 2**64
+        digest = times(digest ^ digest >> 32, 0x995a187a14e7b445)
+        self.assertEqual(next(nccl_splits.hashes_of(1, 0, 1)), (1, digest))
+
+    def test_split_communicators(self):
+        """ncclCommSplit orders the ranks of a color by their keys: with keys that fall, the member in front of a rank is the
+        one that has the next higher number."""
+        for keeps_id in (False, True):
+            for key, step in ((lambda rank: rank, -1), (lambda rank: -rank, 1)):
+                with self.subTest(keeps_id=keeps_id, step=step):
+                    files = self.split_mesh(range(16), lambda rank: rank // 4, key, keeps_id)
+                    self.assertEqual(self.imported(*files)["ranks"], 16)
+                    self.run_imported()
+                    self.assertEqual(self.sends(), {(rank, rank // 4 * 4 + (rank + step) % 4) for rank in range(16)})
+
+    def test_split_communicators_of_one_server(self):
+        """PyTorch's color is a hash of the ranks of the group, which says which ones they are, also those that were not
+        traced. Any other color says nothing of them."""
+        for group_of in (lambda rank: range(rank // 4 * 4, rank // 4 * 4 + 4), lambda rank: range(rank % 4, 16, 4),
+                         lambda rank: range(rank // 8 * 8, rank // 8 * 8 + 8)):
+            def color(rank):
+                return abs(hash(tuple(group_of(rank)))) % 2**31
+            fingerprints = []
+            for traced in (range(16), range(4)):
+                files = self.split_mesh(traced, color, lambda rank: list(group_of(rank)).index(rank), sends=False)
+                read = self.imported(*files, "--fill", "symmetric")
+                self.assertEqual((read["ranks"], read["operations"]["all_reduce"]), (16, 16))
+                self.run_imported()
+                fingerprints.append(self.summary["fingerprint"])
+            self.assertEqual(*fingerprints)
+        files = self.split_mesh(range(4), lambda rank: rank // 4, lambda rank: rank)
+        self.refused(*files, "--fill", "symmetric", says=[
+            r"communicator \d+ has the ranks that gave the color 0 to ncclCommSplit; of the 16 ranks of communicator "
+            rf"{WORLD}, 4 were traced, and the others' colors are not in the report"])
+
+    def test_creations_without_an_id(self):
+        """Communicators created within a group, or without blocking, have the id 0 in their range: one of all four ranks,
+        whose positions are those of the ranks, and then a pair. The report has two of the four GPUs."""
+        report = Report()
+        for process, rank in ((0, 3), (1, 2)):
+            for at, (size, place) in enumerate(((4, rank), (2, process))):
+                report.range(process, "ncclCommInitRankConfig", 2 * at, 1, INIT, 0, size, place, process)
+            report.range(process, "ncclAllReduce", 30, 1, COLLECTIVE, WORLD, MIB)
+            report.kernel(process, 140, 10, 35, kernel_of("AllReduce_Sum_f32_RING_LL"), 20)
+            report.kernel(process, 160, 10, 40, f"of rank {rank}")
+        self.refused(self.write_report(report), says=[r"of ranks \[0, 1\] there is no trace"])
+        self.assertEqual(self.imported("report.sqlite", "--fill", "symmetric")["ranks"], 4)
+        self.assertLessEqual({(2, "of rank 2"), (3, "of rank 3")}, set(self.run_imported()))
 
     def test_copies_between_gpus_are_listed(self):
         """CUPTI's kind of copy 10 is between two devices. It has 30 of 100 us, and a copy within the device is not

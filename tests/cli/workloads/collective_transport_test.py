@@ -77,14 +77,27 @@ class CollectiveTransport(ProgramTest):
         by_pcie, by_c2c = (self.more(design, protocol="simple") for design in ({}, {"host_read": "586 ns"}))
         self.assertEqual(by_pcie - by_c2c, send() - send(586_000))
         self.assertEqual(by_pcie - by_c2c, 6 * (1_320_000 - 586_000))
-        # LL and LL128 read none, and a ring's messages do not share their buffers: nobody says where a chunk is.
-        for other in ({"protocol": "ll"}, {"protocol": "ll128"}, {"protocol": "simple", "collective": "all_gather", "algorithm": "ring"}):
+        # LL and LL128 read none.
+        for other in ({"protocol": "ll"}, {"protocol": "ll128"}):
             self.assertEqual(self.more(**other), self.more({"host_read": "586 ns"}, **other), other)
         # Each level of the constants has its own.
         for level, name in enumerate(LEVELS):
             kernel = self.time(servers({"host_read": "1 us"}, kernel_constants=name, protocol="simple"))
             more = self.time(servers(kernel_constants=name, protocol="simple")) - kernel
             self.assertEqual(more, 6 * (picoseconds("host_read", level) - 1_000_000), name)
+
+    def test_reads_of_rings(self):
+        # A ring's messages have buffers of their own (NCCL src/transport/net.cc, NCCL_MODE_NORMAL): nobody says where a chunk is, and the
+        # sender has its credits. An all-gather of two ranks is one message of own data each way: the mode of the sender's slot, and at
+        # the receiver the counter and the mode, between two turns of the proxy: 5.7 + 3 x 1.32 + 2 x 0.3 = 10.26 us.
+        gather = {"protocol": "simple", "collective": "all_gather", "algorithm": "ring"}
+        message = picoseconds("ll128") + 3 * picoseconds("host_read") + 2 * picoseconds("turn")
+        self.assertEqual(message, 10_260_000)
+        self.assertAlmostEqual(self.more(**gather), picoseconds("turn") + message - self.message("simple"), delta=2)
+        self.assertEqual(self.more(**gather) - self.more({"host_read": "586 ns"}, **gather), 3 * (1_320_000 - 586_000))
+        # A broadcast of GPU 0 reaches the other server's GPUs by GPU 1, which reads its slot's mode while it waits for GPU 0.
+        chain = {**gather, "collective": "broadcast", "ranks": 4, "placement": "packed"}
+        self.assertEqual(self.more(**chain) - self.more({"host_read": "586 ns"}, **chain), 2 * (1_320_000 - 586_000))
 
     def test_wrong_time_of_a_read(self):
         wrong = weft("run", self.write(servers({"host_read": "586"})), folder=self.folder)
@@ -108,6 +121,8 @@ class CollectiveTransport(ProgramTest):
         # Through the host: 16 B at its rate twice, once at each end, instead of at that of NVLink and of a thread block.
         slow = self.more({"gpudirect": False}, protocol="simple")
         self.assertAlmostEqual(slow, plain + picoseconds("staging"), delta=2 * 16 / 18.7e9 * 1e12)
+        # NCCL flushes after messages of Simple alone (src/transport/net.cc, recvProxyProgress).
+        self.assertEqual(self.more({"architecture": "ampere"}, protocol="ll128"), self.more(protocol="ll128"))
         # LL is in the host's memory anyway.
         self.assertEqual(self.more({"gpudirect": False}), self.more())
 

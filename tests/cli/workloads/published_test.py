@@ -140,6 +140,31 @@ class Published(ProgramTest):
             self.assertEqual(yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"][key], expected)
         self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
 
+    def test_constants_of_hopper_and_of_calls_are_varied(self):
+        """On an H100 a GEMM for a gradient has 0.945 of the rate, at the ends 1 / 1.2 and 1 / 1.016; collectives take 24 units, at the ends
+        32 and 16; GEMMs are persistent, at the fast end not. Calls take 33 us at no bytes, 1.38 times that at the slow end."""
+        seen = []
+        case = type("Case", (), {"run": lambda one: seen.append(json.loads(json.dumps(one.experiment)))})()
+        device = str(weft_testing.SOURCE / "workloads" / "devices" / "h100-sxm.yaml")
+        case.experiment = {"topology": {}, "workload": {"device": device, "collectives": {"tensor": {"launch_latency": "33 us"}, "stage": {}}}}
+        case.scratch = self.folder
+
+        def sustained(constant, high):
+            Varied(case, constant, high, 8).run()
+            return yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"]
+
+        for high, ratio, units in ((False, 1.2, 32), (True, 1.016, 16)):
+            self.assertAlmostEqual(sustained("split accumulation", high)["split_accumulation"], 1 / ratio)
+            self.assertEqual(sustained("collectives' units", high)["collective_units"], units)
+            found = sustained("persistent GEMMs", high)
+            kinds = [kind for kind in ("gemms", "fp8_gemms", "fp8_block_gemms") if kind in found]
+            self.assertEqual([found[kind]["persistent"] for kind in kinds], [not high] * 3)
+        before = yaml.safe_load(pathlib.Path(device).read_text())["sustained"]["grouped_gemms"]["tiles"]
+        for one, other in zip(before, sustained("GEMMs' rate", False)["grouped_gemms"]["tiles"]):
+            self.assertAlmostEqual(other[2], 0.94 * one[2])
+        Varied(case, "calls' latency", False, 8).run()
+        self.assertEqual(seen[-1]["workload"]["collectives"], {"tensor": {"launch_latency": "45.54 us"}, "stage": {}})
+
     def test_a_row_waits_for_the_slowest_of_its_gpus(self):
         """The largest of 2 and 3 standard normal numbers is 1 / sqrt(pi) and 3 / (2 sqrt(pi)) in the mean, of 4 (6 / pi)
         arctan(sqrt(2)) / sqrt(pi) (David and Nagaraja, Order Statistics, section 3.2). All ranks that are simulated have the slowest's factor."""

@@ -174,6 +174,8 @@ def training(d, files, facts):
     further_training(d, result)
     if d.chance(0.1):
         configuration(d, files, result)
+    if d.chance(0.2):
+        result["amax_ranks"] = d.pick(["stage", "tensor", "none"])
     for flag in EXPERT_FLAGS:
         if d.chance(0.06):
             result[flag] = d.flag()

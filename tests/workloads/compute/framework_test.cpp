@@ -102,6 +102,7 @@ TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenGemms) {
 // are added up by the GEMMs: 6 B for each element of their results besides.
 TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
   BlockOfGpt one("megatron_core", 1, "llama-3.1-8b");
+  one.description.gradient_precision = "fp32";
   const std::int64_t tokens = BlockOfGpt::b * BlockOfGpt::s, h = 4096, kd = 1024, f = 14336, n = tokens * h;
   const PartPasses passes = one.passes();
   EXPECT_EQ(small_kernels(passes.forward).bytes, 20 * n + 4 * tokens * (h + kd) + 6 * tokens * f);
@@ -362,6 +363,9 @@ TEST(KernelCatalogue, Complaints) {
   const std::string both =
       message(head + "  mlp_norm: {}\nstep: {accumulation: {reads: 4, in_gemms: 6}, optimizer: []}\n");
   EXPECT_NE(both.find("either 'reads' and 'writes'"), std::string::npos) << both;
+  const std::string nothing = message(head + "  mlp_norm: {}\nstep: {accumulation_fp32: {}, optimizer: []}\n");
+  EXPECT_NE(nothing.find("f.yaml:5"), std::string::npos) << nothing;
+  EXPECT_NE(nothing.find("either 'reads' and 'writes'"), std::string::npos) << nothing;
   const std::string older = message(head + "  mlp_norm: {}\nstep: {accumulation: {in_products: 6}, optimizer: []}\n");
   EXPECT_NE(older.find("f.yaml:5"), std::string::npos) << older;
   EXPECT_NE(older.find("unknown key 'in_products'"), std::string::npos) << older;

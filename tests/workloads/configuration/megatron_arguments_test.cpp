@@ -261,6 +261,9 @@ TEST(MegatronArguments, RecipesOfFp8) {
   EXPECT_FALSE(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").block_scales);
   EXPECT_FALSE(small("--bf16 --fp8-recipe blockwise").block_scales);
   EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8").ignored, std::vector<std::string>{"--fp8-recipe"});
+  EXPECT_EQ(small("--fp8-format hybrid").amax_ranks, AmaxRanks::stage);
+  EXPECT_EQ(small("--fp8-format hybrid --tp-only-amax-red").amax_ranks, AmaxRanks::tensor);
+  EXPECT_EQ(small("--fp8-format hybrid --fp8-recipe tensorwise --tp-only-amax-red").amax_ranks, AmaxRanks::none);
   EXPECT_TRUE(small("--fp8-format hybrid").padded_copies);
   EXPECT_FALSE(small("--fp8-format hybrid --moe-router-padding-for-fp8").padded_copies);
   EXPECT_FALSE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep").padded_copies);

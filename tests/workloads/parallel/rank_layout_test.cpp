@@ -44,6 +44,10 @@ TEST(RankLayout, MegatronsExampleOfSixteenRanks) {
   EXPECT_EQ(members(layout, GroupKind::pipeline, 1), (Ranks{1, 5, 9, 13}));
   EXPECT_EQ(members(layout, GroupKind::embedding, 1), (Ranks{1, 13}));
   EXPECT_EQ(members(layout, GroupKind::mirror, 1), (Ranks{4, 8}));
+  // get_amax_reduction_group: tensor, context and data ranks of a stage.
+  EXPECT_EQ(members(layout, GroupKind::stage, 1), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(members(layout, GroupKind::tensor_context, 1), (Ranks{2, 3}));
+  EXPECT_EQ(members(RankLayout(plan_of(2, 2, 2, 2)), GroupKind::tensor_context, 1), (Ranks{4, 5, 6, 7}));
 }
 
 TEST(RankLayout, ExpertsShareTheRanksAnew) {

@@ -110,6 +110,61 @@ TEST(ChakraOrder, random_graphs_in_random_order) {
   }
 }
 
+ChakraSurvey survey_of(std::vector<ChakraNode> nodes, bool control = true) {
+  ListStream stream(std::move(nodes));
+  return survey_chakra(stream, control, "x.et", [](const ChakraNode&) {});
+}
+
+// A file in order is read without looking ahead, and gives the same.
+TEST(ChakraOrder, of_a_file_in_order_needs_no_window) {
+  EXPECT_TRUE(survey_of({node_of(3, {}), node_of(5, {3}), node_of(9, {3, 5}, {7})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(5, {}), node_of(3, {})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(3, {5}), node_of(5, {})}).in_order);
+  EXPECT_FALSE(survey_of({node_of(3, {}, {5}), node_of(5, {})}).in_order);
+  EXPECT_TRUE(survey_of({node_of(3, {}, {5}), node_of(5, {})}, false).in_order);
+  std::mt19937 random(11);
+  int in_order = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<ChakraNode> nodes;
+    for (std::uint64_t i = 0, id = 0; i < 50; ++i) {
+      id += 1 + random() % 3;
+      std::vector<std::uint64_t> data, control;
+      for (std::size_t k = 0; k < nodes.size() && k < 3; ++k)
+        (k % 2 == 0 ? data : control).push_back(nodes[random() % nodes.size()].id);
+      nodes.push_back(node_of(id, data, control));
+    }
+    if (round % 2 == 1) std::swap(nodes[random() % 50], nodes[random() % 50]);
+    if (!survey_of(nodes).in_order) continue;
+    ++in_order;
+    ChakraOrder::Options one;
+    one.window = 1;
+    const Given narrow = order_of(nodes, one), wide = order_of(nodes);
+    EXPECT_EQ(narrow.ids, wide.ids);
+    EXPECT_EQ(narrow.numbers, wide.numbers);
+    EXPECT_EQ(narrow.after, wide.after);
+  }
+  EXPECT_GE(in_order, 200);
+}
+
+// 120 bytes at most, no character cut in two, "?" for what cannot be printed.
+TEST(ChakraNode, has_a_name_that_can_be_printed) {
+  const auto printed = [](std::string name) {
+    ChakraNode node;
+    node.name = std::move(name);
+    return printable_name(node);
+  };
+  EXPECT_EQ(printed("void gemm<float>"), "void gemm<float>");
+  EXPECT_EQ(printed("a\nb\x7f\xff"
+                    "c"),
+            "a?b??c");
+  EXPECT_EQ(printed("\xc3\xa4 \xe2\x86\x92 b"), "\xc3\xa4 \xe2\x86\x92 b");
+  EXPECT_EQ(printed(std::string(120, 'x')), std::string(120, 'x'));
+  EXPECT_EQ(printed(std::string(121, 'x')), std::string(120, 'x') + "...");
+  EXPECT_EQ(printed(std::string(119, 'x') + "\xc3\xa4"), std::string(119, 'x') + "...");
+  EXPECT_EQ(printed("\xc3\xa4" + std::string(118, 'x')), "\xc3\xa4" + std::string(118, 'x'));
+  EXPECT_EQ(printed("\xc3\xa4" + std::string(119, 'x')), "\xc3\xa4" + std::string(118, 'x') + "...");
+}
+
 TEST(IdSet, is_a_set_of_numbers) {
   std::mt19937_64 random(3);
   IdSet set;

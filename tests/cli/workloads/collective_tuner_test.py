@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""A server's key collective_tuner: who chooses algorithm, protocol and chunks of collectives."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import EXIT_INPUT, NETWORK, ProgramTest, weft
+
+PLUGIN = "the plugin's table of sizes and ranks has it"
+MODEL = "NCCL's model gives it"
+
+
+def cluster(servers, **design):
+    """Servers of eight GPUs on leaf switches by rail."""
+    return {
+        "topology": {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": servers, "spines": 2, "link_rate": "400 Gb/s", "link_delay": "100 ns",
+                     "server": {"design": "aws_p5", "wiring": "rail", **design}},
+        "network": NETWORK,
+        "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "nccl", "size": "1 MiB"},
+        "simulation": {"seed": 1},
+    }  # fmt: skip
+
+
+class CollectiveTuner(ProgramTest):
+    def choice(self, text, size, *more, kind="all_reduce"):
+        """Algorithm, channels and protocol, and why."""
+        done = weft("collective", "nccl", "--kind", kind, "--on", self.write(text), "--size", size, "--cost", *more, folder=self.folder)
+        self.assertEqual(done.code, 0, done)
+        first, reason = done.out.splitlines()[:2]
+        return first.split(": ")[0].split(" by ")[1] + " " + first.rsplit(" ", 1)[1], reason.removeprefix("chosen because ")
+
+    def test_regions_of_a_plugin(self):
+        # Four servers (aws/aws-ofi-nccl 228fa0e, src/tuner/nccl_ofi_regions.cpp, P5: vertices at 32 ranks): trees of LL128 up to 36 MiB, then rings
+        # of LL128; from 1.5 GiB on rings of Simple. Between 1.392 and 1.5 GiB there is no region.
+        four = cluster(4)
+        for size, expected in (("8 B", "double_binary_tree ll128"), ("36MiB", "double_binary_tree ll128"), ("37MiB", "ring ll128"),
+                               ("1GiB", "ring ll128"), ("1536MiB", "ring simple")):  # fmt: skip
+            self.assertEqual(self.choice(four, size.replace(" ", "")), (expected, PLUGIN), size)
+        self.assertIn(MODEL, self.choice(four, "1433MiB")[1])
+        # Two servers: NVLink SHARP with trees above 30 MiB, where switches reduce.
+        two = cluster(2)
+        self.assertEqual(self.choice(two, "31MiB", "--switches-reduce"), ("nvls_tree simple", PLUGIN))
+        self.assertIn(MODEL, self.choice(two, "31MiB")[1])
+
+    def test_where_no_region_is(self):
+        # The plugin knows no gathers of eight GPUs of each server, and a table is for all GPUs of its servers.
+        self.assertIn(MODEL, self.choice(cluster(4), "1MiB", kind="all_gather")[1])
+        self.assertIn(MODEL, self.choice(cluster(4, collective_tuner="none"), "1MiB")[1])
+        # Two GPUs of each of two servers: NCCL's model has LL for 8 B, the plugin LL128.
+        for workload, expected in (({"ranks": 4, "placement": {"hosts": [0, 1, 8, 9]}}, " ll "), ({"ranks": 16}, " ll128 ")):
+            text = cluster(4)
+            text["workload"] |= workload
+            perf = weft("perf", "all_reduce", "-b", "8", "-e", "8", self.write(text), folder=self.folder)
+            self.assertEqual(perf.code, 0, perf)
+            self.assertIn(expected, perf.out)
+
+    def test_regions_are_for_any_rings(self):
+        self.assertEqual(self.choice(cluster(4, design="hgx_h100", collective_tuner="ofi_p5"), "1MiB")[1], PLUGIN)
+        wrong = weft("describe", self.write(cluster(4, design="hgx_h100", collective_tuner="rccl_mi300x")), folder=self.folder)
+        self.assertEqual(wrong.code, EXIT_INPUT, wrong)
+        self.assertRegex(wrong.err, r":\d+.*numbers for rings of a table; expected `rings`")
+        unknown = weft("describe", self.write(cluster(4, collective_tuner="ofi_p6")), folder=self.folder)
+        self.assertEqual(unknown.code, EXIT_INPUT, unknown)
+        self.assertIn("ofi_p5", unknown.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
