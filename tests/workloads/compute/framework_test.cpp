@@ -34,7 +34,8 @@ TEST(KernelCatalogue, BlocksOfMegatronByHand) {
   }
 }
 
-// Megatron-DeepSpeed: the same blocks, and ALiBi's biases, written with the shape of the scores (2 S) and read by the GEMM (2 S).
+// Megatron-DeepSpeed: the same blocks, and ALiBi's biases, written with the shape of the scores (2 S) and read by the
+// GEMM (2 S).
 TEST(KernelCatalogue, BlocksOfMegatronDeepSpeedHaveTheirBiasesOfALiBi) {
   for (const std::int64_t t : {1, 4}) {
     const std::int64_t scores = 12 * BlockOfGpt::s * BlockOfGpt::s * BlockOfGpt::b / t;
@@ -44,8 +45,8 @@ TEST(KernelCatalogue, BlocksOfMegatronDeepSpeedHaveTheirBiasesOfALiBi) {
   }
 }
 
-// Gradients that are summed in fp32 are added in fp32: main_grad += grad reads 2 + 4 B and writes 4 B instead of 4 and 2;
-// DeepSpeed casts first, 2 + 4 B, then adds, 8 + 4 B. A catalogue that says nothing about fp32 adds as in 16 bits.
+// Gradients that are summed in fp32 are added in fp32: main_grad += grad reads 2 + 4 B and writes 4 B instead of 4 and
+// 2; DeepSpeed casts first, 2 + 4 B, then adds, 8 + 4 B. A catalogue that says nothing about fp32 adds as in 16 bits.
 TEST(KernelCatalogue, GradientsSummedInFp32AreAddedInFp32) {
   const auto more = [](const std::string& framework) {
     BlockOfGpt one(framework);
