@@ -348,10 +348,19 @@ class Verdict:
         """The row of the busiest link behind hosts at which the job waited, if senders are mostly held to their rates, which leaves short queues;
         else None."""
         used = np.where(self.facts.links.leaves_host(), 0, self.facts.links.values["utilization"])
-        # Of several jobs others may have busier links.
+        # Of several jobs others may have busier links. Last packets of paced messages may have waited nowhere: then those of its hosts count.
         mine = self.facts.delays.waiting[:, self.job] > 0
+        mine = mine if mine.any() else self.to_hosts()
         used = np.where(mine, used, 0) if mine.any() else used
         return int(used.argmax()) if self.worst_congestion() == "pacing" and used.any() else None
+
+    def to_hosts(self):
+        """Which links end at hosts of the job, if it is one of several."""
+        run, links = self.facts.run, self.facts.links
+        if len(self.facts.jobs.names) < 2 or not run.has("ranks", "rank", "node"):
+            return np.zeros(links.count, dtype=bool)
+        rank, node = (column.astype(np.int64) for column in run.columns("ranks", "rank", "node"))
+        return np.isin(links.target, node[self.facts.jobs.of_rank(rank) == self.job])
 
     def slow_link(self):
         """The same as slowed(), if slow links are the largest congestion; else None."""

@@ -110,31 +110,57 @@ class Sent:
         return int(self.order[place]) if place >= first and self.issued[place] >= begin else None
 
 
+class Fastest:
+    """The fastest of the links that leave a node. `links`: (from, to, bit/s) of each direction."""
+
+    def __init__(self, links):
+        self.links = {}  # {node: {neighbour: bit/s}}
+        for node, to, rate in links:
+            known = self.links.setdefault(node, {})
+            known[to] = max(known.get(to, 0), rate)
+
+    def of(self, node):
+        return max(self.links.get(node, {}).values(), default=0)
+
+    def behind(self, host):
+        """(switch of a host with one link, the fastest link from there to other switches), or None. Nodes with one link are hosts."""
+        switches = list(self.links.get(host, {}))
+        if len(switches) != 1:
+            return None
+        rates = [rate for to, rate in self.links.get(switches[0], {}).items() if len(self.links.get(to, {})) > 1]
+        return (switches[0], max(rates)) if rates else None
+
+
 class RoundTrips:
     """How long messages would wait for acknowledgements on an idle network."""
 
     def __init__(self, run):
         self.sizes = sizes_of(run)
         self.window = self.sizes["window"] if self.sizes else 0
-        needed = {"messages": ["bytes", "ideal", "source", "destination"], "ranks": ["rank", "node"], "links": ["from", "rate"]}
+        needed = {"messages": ["bytes", "ideal", "source", "destination"], "ranks": ["rank", "node"], "links": ["from", "to", "rate"]}
         if not all(run.has(table, *columns) for table, columns in needed.items()):
             self.window = 0
         if self.window:
             self.messages = run.table("messages", needed["messages"])
             ranks, links = (run.table(name, needed[name]) for name in ("ranks", "links"))
-            fastest = {}
-            for node, rate in zip(links["from"].tolist(), links["rate"].tolist()):
-                fastest[node] = max(fastest.get(node, 0), rate)
-            self.rates = {rank: fastest.get(node, 0) for rank, node in zip(ranks["rank"].tolist(), ranks["node"].tolist())}
+            nodes = dict(zip(ranks["rank"].tolist(), ranks["node"].tolist()))
+            fastest = Fastest(zip(*(links[name].tolist() for name in needed["links"])))
+            self.rates = {rank: fastest.of(node) for rank, node in nodes.items()}
+            self.inside = {rank: fastest.behind(node) for rank, node in nodes.items()}
 
     def on_wire(self, size):
         """Bytes with those of frames around them."""
         return size + -(-size // self.sizes["mtu"]) * (self.sizes["header"] + self.sizes["wire_overhead"])
 
     def rate(self, row):
-        """bit/s of the slower one of both hosts of a message; 0 if it is unknown."""
-        ends = (int(self.messages[end][row]) for end in ("source", "destination")) if self.window else ()
-        return min((self.rates.get(end, 0) for end in ends), default=0)
+        """bit/s that the links of a message have at most, by both hosts and, if these are at different switches, by the links between
+        switches there; 0 if it is unknown."""
+        ends = [int(self.messages[end][row]) for end in ("source", "destination")] if self.window else []
+        rates = [self.rates.get(end, 0) for end in ends]
+        inside = [self.inside.get(end) for end in ends]
+        if all(inside) and inside[0][0] != inside[1][0]:
+            rates += [rate for _, rate in inside]
+        return min(rates, default=0)
 
     def idle_waits(self, row, ahead):
         """At most this long, in ps: without queues a window is acknowledged a round trip after its first packet was begun. On the way

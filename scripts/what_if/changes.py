@@ -23,10 +23,10 @@ def number(value):
 
 class Changes:
     """What may make a run shorter: {name: {path of a key: value}}. `base` is the experiment as data, `results` its results
-    file. Each change concerns one resource, or one cause of delay."""
+    file, `folder` that of the experiment. Each change concerns one resource, or one cause of delay."""
 
-    def __init__(self, base, results, factor):
-        self.base, self.factor, self.found = base, factor, {}
+    def __init__(self, base, results, factor, folder):
+        self.base, self.factor, self.found, self.folder = base, factor, {}, folder
         self.results = Results(results)
         self.links = self.results.links
         self.packets = (self.at("network.fidelity") or "packet") == "packet"
@@ -139,7 +139,7 @@ class Changes:
                 self.found[name] = {path: [*(self.at(path) or []), *words]}
 
     def job(self):
-        """(path of the settings of the longest job, None if there is one job, and its workload as far as the experiment has it)."""
+        """(path of the settings of the longest job, None if there is one job, and its workload with these settings)."""
         jobs = self.at("workload.jobs")
         if self.at("workload.kind") != "jobs" or not isinstance(jobs, list):
             workload = self.at("workload")
@@ -147,7 +147,16 @@ class Changes:
         wanted = self.results.jobs[self.results.job]
         place = next((i for i, job in enumerate(jobs) if (job.get("name") or f"job{i}") == wanted), 0)
         workload = jobs[place].get("workload")
+        workload = self.workload_in(workload) if isinstance(workload, str) else workload
+        for word in jobs[place].get("set") or []:
+            path, _, value = word.partition("=")
+            workload = nodes.with_value(workload, path, value)
         return f"workload.jobs.{place}.set", workload if isinstance(workload, dict) else {}
+
+    def workload_in(self, path):
+        """That of a job's file, which has a workload alone or an experiment."""
+        data = nodes.load(self.folder / path)[1].data()
+        return data.get("workload", data)
 
     def faults(self):
         for key, name in FAULTS.items():

@@ -43,7 +43,7 @@ class WhatIf:
         if self.base is None:
             self.give_up(base.row_of(0)["error"], made)
         results = base.records.results(base.identities[0])
-        changes = Changes(base.identity.resolved(base.study.cases[0]), results, self.factor).found
+        changes = Changes(base.identity.resolved(base.study.cases[0]), results, self.factor, self.path.parent).found
         all_cases = self.sweep(changes)
         all_cases.prepare(jobs)
         all_cases.run(jobs)

@@ -61,7 +61,7 @@ class LeanMachine final : public HostClient {
       : topology(build_topology(Spec::parse(text, "test.yaml"))), parameters(network) {
     if (!parameters.congestion_control)
       parameters.congestion_control = CongestionControlRegistry::instance().find("none")->make();
-    parameters.faults = read_link_faults(parameters.loss, parameters.failures, parameters.reconvergence, topology);
+    parameters.faults = read_link_faults(parameters.fault_keys, topology);
     routing =
         RoutingRegistry::instance().find(parameters.routing.empty() ? topology.routing : parameters.routing)->make();
     routing->prepare(topology, seed);

@@ -202,6 +202,8 @@ def failures(d, network, facts):
         network["failures"].append(item)
     if d.chance(0.7):
         network["reconvergence"] = d.time(0, 100 * US)
+    if d.chance(0.3):
+        network["resilient_hashing"] = d.chance(0.8)
 
 
 def routing(d, network, facts, suits):

@@ -211,8 +211,7 @@ void require_few_lanes(const Spec& place, const Experiment& experiment) {
 void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
   experiment.network = read_network_parameters(spec, experiment.routing->reorders());
   if (const auto routing = spec ? spec->find("routing") : std::nullopt) require_few_lanes(*routing, experiment);
-  experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
-                                               experiment.network.reconvergence, *experiment.topology);
+  experiment.network.faults = read_link_faults(experiment.network.fault_keys, *experiment.topology);
   const SwitchParameters& fabric = experiment.network.fabric;
   if (experiment.network.fidelity == Fidelity::packet && experiment.routing->per_packet() &&
       fabric.load_balancing->at_switch() != nullptr)

@@ -282,8 +282,11 @@ void LogGpNetwork::arrive(const Event& event) {
   Item item = std::move(items_[event.item]);
   release_item(event.item);
   const Message& message = item.message;
-  processor = event.time + std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
-                                    cost(model_.overhead, model_.gap_per_byte, message.bytes));
+  const Time handled = event.time + cost(model_.overhead, model_.overhead_per_byte, message.bytes);
+  const Time end = std::max(handled, event.time + cost(model_.overhead, model_.gap_per_byte, message.bytes));
+  // LogGOPSim's receiver is busy while a message comes in. A slice of a collective is an RDMA write: its bytes take the
+  // NIC, and the rank sends meanwhile, as in LogGP itself.
+  processor = message.collective == no_slot ? end : handled;
   nic = event.time + gap(message.bytes);
   if (message.collective == no_slot) {
     const MatchKey key{message.destination_rank, message.source_rank, message.tag, message.sequence};
@@ -295,7 +298,6 @@ void LogGpNetwork::arrive(const Event& event) {
     }
   }
   item.cause = cause_;
-  const Time end = processor;
   // No recv and no end of a receiver says that a one-sided write has arrived, only its sender: who hears of it at once,
   // as of a rendezvous.
   const bool written = message.one_sided != 0 && message.notify != 0;

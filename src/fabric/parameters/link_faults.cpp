@@ -132,18 +132,22 @@ std::vector<LinkFaults::RoutingPeriod> LinkFaults::routing_periods(const Topolog
   return result;
 }
 
-LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional<Spec>& failures,
-                            const std::optional<Spec>& reconvergence, const Topology& topology) {
+LinkFaults read_link_faults(const LinkFaultKeys& keys, const Topology& topology) {
   LinkFaults faults;
-  if (loss)
-    for (const Spec& item : loss->items()) read_loss(item, topology, faults);
-  if (failures)
-    for (const Spec& item : failures->items()) read_failure(item, topology, faults);
+  if (keys.loss)
+    for (const Spec& item : keys.loss->items()) read_loss(item, topology, faults);
+  if (keys.failures)
+    for (const Spec& item : keys.failures->items()) read_failure(item, topology, faults);
   for (auto& [link, fault] : faults.links)
     fault.rates = rate_changes(fault.slowdowns, topology.graph.link(LinkId(link)).rate);
-  if (reconvergence) {
-    if (!failures) throw reconvergence->error("found without failures, after which routing reconverges");
-    faults.reconvergence = reconvergence->wait();
+  if (keys.reconvergence) {
+    if (!keys.failures) throw keys.reconvergence->error("found without failures, after which routing reconverges");
+    faults.reconvergence = keys.reconvergence->wait();
+  }
+  if (keys.resilient_hashing) {
+    if (!keys.failures)
+      throw keys.resilient_hashing->error("found without failures, after which flows keep their ports");
+    faults.resilient = keys.resilient_hashing->boolean();
   }
   return faults;
 }

@@ -44,6 +44,7 @@ struct LinkFault {
 struct LinkFaults {
   std::map<std::uint32_t, LinkFault> links;  ///< by link number
   Time reconvergence = Time::from_ms(1);     ///< from a change of the links to routing that knows of it
+  bool resilient = false;                    ///< flows keep their ports where these still lead to their ends
   bool empty() const { return links.empty(); }
   /// Some link does, by chance or while it is down.
   bool lose_packets() const {
@@ -59,8 +60,11 @@ struct LinkFaults {
   std::vector<RoutingPeriod> routing_periods(const Topology& topology) const;
 };
 
-/// Reads `network.loss`, `network.failures` and `network.reconvergence`. Throws InputError.
-LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional<Spec>& failures,
-                            const std::optional<Spec>& reconvergence, const Topology& topology);
+/// Where the experiment has them; the machine is needed to read them.
+struct LinkFaultKeys {
+  std::optional<Spec> loss, failures, reconvergence, resilient_hashing;
+};
+/// Throws InputError.
+LinkFaults read_link_faults(const LinkFaultKeys& keys, const Topology& topology);
 
 }  // namespace weft

@@ -135,7 +135,7 @@ void read_connections(const Spec& network, NetworkParameters& result) {
 void check_committed(const Spec& network, const NetworkParameters& result) {
   const auto queues = network.find("queues");
   if (!queues || result.fidelity != Fidelity::packet || queues->text() == "output") return;
-  if (!result.buffered() && !result.loss && !result.failures) return;
+  if (!result.buffered() && !result.fault_keys.loss && !result.fault_keys.failures) return;
   std::vector<std::string> given;
   for (const char* key : {"flow_control", "link_classes", "buffer", "ecn", "switching", "trimming", "load_balancing",
                           "congestion_control", "recovery", "ack_interval", "loss", "failures"})
@@ -162,9 +162,11 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
       throw faults->error(
           fmt::format("found with fidelity: {}, which has no faults; expected fidelity: packet, or []", name));
   }
-  for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
-                          "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
-                          "ack_interval", "load_balancing", "flowlet", "queue_reports", "reconvergence"})
+  for (const char* key : {"window",           "queues",        "buffer",        "flow_control",
+                          "link_classes",     "pfc",           "credit",        "ecn",
+                          "priorities",       "trimming",      "recovery",      "go_back_n",
+                          "selective_repeat", "go_back_0",     "ack_interval",  "load_balancing",
+                          "flowlet",          "queue_reports", "reconvergence", "resilient_hashing"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
   if (result.fidelity == Fidelity::ideal) return;
@@ -241,9 +243,8 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool
   if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))
     throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");
   read_fidelity(*spec, result);
-  result.loss = spec->find("loss");
-  result.failures = spec->find("failures");
-  result.reconvergence = spec->find("reconvergence");
+  result.fault_keys = {spec->find("loss"), spec->find("failures"), spec->find("reconvergence"),
+                       spec->find("resilient_hashing")};
   spec->finish();
   check_committed(*spec, result);
   return result;

@@ -55,7 +55,7 @@ struct NetworkParameters {
   std::string congestion_control_name = "none";
   SourceLine congestion_control_place;
   std::shared_ptr<const CongestionControlKind> congestion_control;
-  std::optional<Spec> loss, failures, reconvergence;  ///< for read_link_faults(), which needs the machine
+  LinkFaultKeys fault_keys;  ///< for read_link_faults(), which needs the machine
   LinkFaults faults;
   bool frames = false;  ///< hosts send Ethernet frames beside RDMA traffic: Fabric::carry_frames()
 

@@ -27,10 +27,10 @@ struct Connection {
   PortId port;  ///< of the host
   LaneId lane;
   bool listed = false;                 ///< in a list of the port: ready or held
-  bool pacing_pending = false;         ///< it will be looked at when it may send again
   std::uint32_t timers_longer_ns = 0;  ///< RecoveryRules::longer_by(), at most 4.3 s; fits between its neighbours
   Time timeout_at = Time::max();       ///< when an event looks at its retransmission timer
   Time next_send;                      ///< not before, by its rate
+  Time pacing_at = Time::max();        ///< when it will be looked at because it may send again
   Time last_send;
   Bytes last_wire;   ///< of the last packet
   Bytes paced_wire;  ///< takes `pace` at `paced_rate`

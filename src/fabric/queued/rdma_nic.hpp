@@ -47,7 +47,7 @@ class RdmaNic {
   void unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);
-  void end_pacing(const LocalNode& node, std::uint32_t number, Time now);
+  bool end_pacing(const LocalNode& node, std::uint32_t number, Time now);
   bool time_out(const LocalNode& node, const NodeEvent& event);
   bool control_timer(const LocalNode& node, const NodeEvent& event);
 
@@ -55,9 +55,11 @@ class RdmaNic {
   void fetch_telemetry(std::span<const Arrival> arrivals) const;
   void serve(const LocalNode& node, PortId port_index, Time now);
   bool window_allows(const Connection& connection) const;
+  SendWaits::Reason full_window(const Connection& connection) const;
   bool may_send(const Connection& connection, Time now) const;
   void list(const LocalNode& node, Connection& connection, Time now);
   void await_pacing(const LocalNode& node, Connection& connection);
+  void forget_pacing(const LocalNode& node, Connection& connection);
   bool pacing_ends_first(std::uint32_t local, const RdmaHost& host) const;
   bool send_from(const LocalNode& node, Connection& connection, Time now);
   static void pace(Connection& connection);

@@ -54,7 +54,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
       net_.client->on_timer(node.id, now, timers.take().token);
     } else if (pacing == now && (event != now || pacing_ends_first(local, host))) {
       host.pacing.time = never;
-      end_pacing(node, host.pacing.connection, now);
+      if (!end_pacing(node, host.pacing.connection, now)) continue;
       // Mostly its port is free, and nothing else happens before the port sends: it is served without another round.
       const PortId woken = next_port(node);
       if (q_.state.ports[woken].event_at == now && events.next() > now) {
@@ -105,17 +105,28 @@ bool RdmaNic::window_allows(const Connection& connection) const {
          in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= window;
 }
 
+// What a connection waits for whose window is full: acknowledgements, if the window is the experiment's; congestion
+// control, if that has set a smaller one.
+SendWaits::Reason RdmaNic::full_window(const Connection& connection) const {
+  const Bytes given = q_.state.window_limits ? net_.sizes.window : Bytes::max();
+  return q_.state.services.acks && connection.allowance.window < given ? SendWaits::Reason::pacing
+                                                                       : SendWaits::Reason::window;
+}
+
 // Puts a connection into the round of those that may send, or schedules that for the right time.
 void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
   using Reason = SendWaits::Reason;
   if (connection.listed) return;
   if (!window_allows(connection))
-    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now);
+    return connection.waits.wait_for(connection.sender.has_packet() ? full_window(connection) : Reason::none, now);
   if (connection.next_send > now) {
     connection.waits.wait_for(Reason::pacing, now);
-    if (!std::exchange(connection.pacing_pending, true)) await_pacing(node, connection);
+    // One event at a time is enough, unless the rate has risen since and makes the packet due before it.
+    if (connection.next_send < connection.pacing_at) await_pacing(node, connection);
     return;
   }
+  if (connection.pacing_at != never) [[unlikely]]
+    forget_pacing(node, connection);
   connection.listed = true;
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
@@ -134,10 +145,19 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
 void RdmaNic::await_pacing(const LocalNode& node, Connection& connection) {
   const std::uint32_t local = net_.nodes.local_of[node.id];
   PacingEnd& pacing = q_.state.hosts[node.host].pacing;
-  if (pacing.time == never && local == net_.clock.running)
-    pacing = {connection.next_send, connection.sender.number()};
+  const std::uint32_t number = connection.sender.number();
+  connection.pacing_at = connection.next_send;
+  if ((pacing.time == never || pacing.connection == number) && local == net_.clock.running)
+    pacing = {connection.next_send, number};
   else
     q_.events.add(local, pacing_event(connection, connection.next_send));
+}
+
+// It sends, or something else holds it back, before the time for which it waited. An event of that time finds nothing.
+void RdmaNic::forget_pacing(const LocalNode& node, Connection& connection) {
+  PacingEnd& pacing = q_.state.hosts[node.host].pacing;
+  connection.pacing_at = never;
+  if (pacing.connection == connection.sender.number()) pacing.time = never;
 }
 
 // Simultaneous actions have the order of events.
@@ -312,10 +332,13 @@ void RdmaNic::watch(const LocalNode& node, Connection& connection) {
 
 // Events --------------------------------------------------------------------------------------------------------------
 
-void RdmaNic::end_pacing(const LocalNode& node, std::uint32_t number, Time now) {
+bool RdmaNic::end_pacing(const LocalNode& node, std::uint32_t number, Time now) {
   Connection& connection = q_.state.hosts[node.host].connections[number];
-  connection.pacing_pending = false;
+  if (connection.pacing_at != now) return false;
+  connection.pacing_at = never;
+  if (!connection.sender.has_packet()) return false;
   list(node, connection, now);
+  return true;
 }
 
 bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {

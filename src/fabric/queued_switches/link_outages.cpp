@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabric/queued/queued_model.hpp"
+#include "routing/composed/resilient_routing.hpp"
 
 namespace weft {
 namespace {
@@ -33,7 +34,8 @@ void LinkOutages::build() {
   const auto detour = [&](const std::vector<bool>& dead) {
     auto routing = RoutingRegistry::instance().find(std::string(net_.routing.after_failures()))->make();
     routing->prepare_without(net_.topology, net_.seed, dead);
-    return routing;
+    const bool keeps_ports = faults.resilient && !net_.routing.per_packet();
+    return keeps_ports ? resilient_routing(net_.routing, std::move(routing)) : std::move(routing);
   };
   for (const LinkFaults::RoutingPeriod& period : faults.routing_periods(net_.topology)) {
     const bool all_work = std::find(period.dead.begin(), period.dead.end(), true) == period.dead.end();

@@ -43,8 +43,7 @@ bool NodeEvents::handle(std::uint32_t local, const NodeEvent& event) {
       q_.reporter.report(event);
       return false;
     case NodeEvent::Kind::pacing:
-      q_.nics.end_pacing(net_.nodes.all[local], event.data, event.time);
-      break;
+      return q_.nics.end_pacing(net_.nodes.all[local], event.data, event.time);
     case NodeEvent::Kind::port_free:
       return q_.ports.look_at(event.port, event.time);
   }

@@ -50,7 +50,7 @@ constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
     {"part_nic", "the sender's NIC sent something else"},
     {"part_ahead", "the queue pair sent earlier messages"},
     {"part_window", "the queue pair waited for acknowledgements"},
-    {"part_pacing", "congestion control held the queue pair to its rate"},
+    {"part_pacing", "congestion control held the queue pair back, by its rate or by a smaller window"},
     {"part_paused", "flow control of links stopped packets, in the NIC and in switches"},
     {"part_retransmission", "packets were lost and had to be sent again"},
     {"part_reordering", "the last packet was there before others"},

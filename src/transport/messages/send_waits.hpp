@@ -17,7 +17,7 @@ struct SendTimes {
   Time repeated;  ///< again, or it waited for news of packets that were lost
   Time nic;       ///< it could have sent, and its NIC sent something else
   Time window;    ///< it waited for acknowledgements
-  Time pacing;    ///< for its turn by its own rate
+  Time pacing;    ///< congestion control held it back, by its rate or by a smaller window
   Time paused;    ///< for the link
   Time slowed;    ///< of `sent`: because the link had a lower rate than its own
 };

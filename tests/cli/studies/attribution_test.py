@@ -75,6 +75,19 @@ class Attribution(ProgramTest):
         ideal = int(table(path, "messages")["ideal"][0])
         self.assertEqual(messages, [{"transfer": ideal}, {"transfer": ideal, "queueing": FULL}])
 
+    def test_a_window_that_congestion_control_sets(self):
+        """Eight senders to one: their congestion control makes windows smaller, as it would make a rate, while a window that the
+        experiment gives is one of acknowledgements."""
+        incast = {"kind": "traffic", "pattern": "incast", "size": "2 MB"}
+        for control, window, held, other in (("swift", "1 GiB", "pacing", "window"), ("dctcp", "1 GiB", "pacing", "window"),
+                                             ("swift", f"{MTU} B", "window", "pacing"), ("dctcp", f"{MTU} B", "window", "pacing")):
+            with self.subTest(control=control, window=window):
+                messages, _ = self.parts(incast, star(9), {"congestion_control": control, "window": window})
+                self.assertEqual(len(messages), 8)
+                for parts in messages:
+                    self.assertGreater(parts[held], parts["transfer"])
+                    self.assertNotIn(other, parts)
+
     def test_the_window(self):
         """With a window of one packet, the second packet leaves when the ACK of the first one is there: after two links
         there and two back. It has been sent until FULL."""

@@ -141,6 +141,13 @@ class WhatIf(ProgramTest):
         changed = {row["change"]: row for row in found["changes"]}["all_reduce by recursive_doubling"]
         self.assertEqual(changed["settings"], {"workload.jobs.1.set": ["ranks=8", "algorithm=recursive_doubling"]})
         self.assertAlmostEqual(changed["saves"], 1 - 3 / 14, delta=0.005)
+        # The same if the job's workload is a file, be it a workload or an experiment.
+        for content in (workload, {"topology": topology, "workload": workload}):
+            (self.folder / "ring.yaml").write_text(json.dumps(content))
+            jobs[1]["workload"] = "ring.yaml"
+            found = self.what_if({"topology": topology, "network": NETWORK, "workload": {"kind": "jobs", "jobs": jobs}})
+            again = {row["change"]: row for row in found["changes"]}["all_reduce by recursive_doubling"]
+            self.assertEqual(again, changed)
 
     def test_a_routing_by_queues_on_a_dragonfly(self):
         """Each group sends to the next one over one global link of rate r: h p a = 8 messages share it. Over all groups, which

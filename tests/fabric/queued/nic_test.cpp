@@ -252,6 +252,26 @@ TEST(nic, congestion_control_in_a_server_begins_at_the_rate_of_its_nic) {
   for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(tap->entries[static_cast<std::size_t>(i)].start, i * data_time);
 }
 
+// TIMELY at 10 Mb/s sends the second packet after 800 us: the first ACK gives no difference of round trips. The second
+// ACK adds 49.99 Gb/s, since its round trip is below T_low: the third packet, 160 ns after the second at that rate, is
+// due at once, and each further one 160 ns later, whatever had been awaited at the lower rate. The next ACK comes after
+// all of them.
+TEST(nic, a_rate_that_rises_counts_at_once_for_all_packets) {
+  LeanMachine machine(
+      wire, test::network_of("{mtu: 918 B, congestion_control: timely, timely: {initial_rate: 10 Mb/s, min_rate: "
+                             "10 Mb/s, additive_increase: 49.99 Gb/s, segment: 1 B}}"));
+  const auto tap = machine.tap(NodeId(0));
+  machine.post({Time(), 0, machine.open(0, 1), 10 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  const std::int64_t trip = (data_time + delay + ack_time + delay).ps();
+  const std::int64_t slow = 1000 * 8 * 100'000;    // ps: 1000 B at 10 Mb/s
+  const std::int64_t pace = 1000 * 8 * 1000 / 50;  // ps: 1000 B at 50 Gb/s
+  std::vector<std::int64_t> expected{0, slow};
+  for (std::int64_t i = 0; i < 8; ++i) expected.push_back(slow + trip + i * pace);
+  EXPECT_EQ(starts(*tap), expected);
+}
+
 // A packet takes 80 ns and 1 us, its ACK 7 ns and 1 us.
 TEST(nic, times_below_the_round_trip_of_an_idle_path_are_refused) {
   const auto run = [](const std::string& keys) {

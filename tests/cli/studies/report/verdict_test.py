@@ -415,6 +415,19 @@ class Verdicts(PageTest):
         self.assertEqual(self.verdict()["verdict"], "window")
         self.assertIn("A larger window", self.text(".verdict"))
 
+    def test_links_of_a_torus_behind_faster_links_of_hosts(self):
+        """Eight routers in a ring, whose hosts have the rate of both its links. The messages of a host to the seven others take
+        1 + 2 + 3 + 4 + 3 + 2 + 1 = 16 links, so that each direction of a link carries eight messages while a host sends seven at
+        twice the rate: an ideal network saves 1 - 3.5/8. Acknowledgements are late because packets queue there; a window four
+        times as large only makes queues longer."""
+        experiment = {
+            "topology": {"kind": "torus", "dims": [8], "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+            "network": {**NETWORK, "window": "256 KiB"}, "output": {"operations": True, "attribution": "full"},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "direct", "size": "32 MiB"}}  # fmt: skip
+        self.assertLess(self.saved(experiment, window="1 MiB"), 0.05)
+        self.assertGreater(self.saved(experiment, fidelity="ideal"), 0.5)
+        self.assertEqual(self.verdict()["verdict"], "queueing")
+
     def test_storage_that_is_busy_all_the_time(self):
         """Four ranks write 4 MiB each to two targets with devices of 10 Gb/s, which take 8 MiB / 10 Gb/s = 6.7 ms; links take a tenth."""
         file = self.simulate({
