@@ -65,6 +65,8 @@ CASES = {
                                {"at": "4 us", "until": "60 us", "switch": "switch12"},
                                {"at": "2 us", "until": "30 us", "link": "all", "rate": "100 Gb/s"}],
                   "reconvergence": "20 us"}, SHUFFLE, ["packets_lost", "packets_repeated"]),
+    "resilient": ({"failures": [{"at": "3 us", "link": ["switch0", "switch8"]}, {"at": "4 us", "until": "60 us", "switch": "switch12"}],
+                   "reconvergence": "20 us", "resilient_hashing": True}, SHUFFLE, ["packets_lost", "packets_repeated"]),
     "split": ({**LOSSLESS, "connections": {"queue_pairs": 4, "data": "split"}, "congestion_control": "dcqcn"}, INCAST,
               ["pause_frames"]),
     "in_turn": ({"connections": {"queue_pairs": 3}, "loss": [{"link": "all", "probability": 0.002}]}, ALL_REDUCE,

@@ -43,6 +43,9 @@ CASES = {
                               "checkpoint": {"every": 2, "targets": 2, "piece": "100 kB", "asynchronous": True},
                               "failures": {"mean_time": "8 ms", "step_time": "2 ms", "seed": 3, "detection": "100 us"}},
                              "packet"),
+    "a tied embedding and largest magnitudes of fp8": (
+        {**DENSE, "tie_word_embeddings": True}, {"tensor": 2, "pipeline": 2, "sharding": "optimizer"},
+        {"micro_batches": 2, "framework": "megatron_core", "precision": "fp8", "gradient_precision": "bf16"}, "packet"),
     "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
               {"micro_batches": 4, "recompute": "full"}, "ideal"),
 }  # fmt: skip
