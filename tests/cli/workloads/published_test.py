@@ -21,7 +21,8 @@ sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
 from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, mean_of_largest, sensitivity  # noqa: E402
-from oracles.training_sets import batch_of, read, seconds_of, sets, summary, table_of  # noqa: E402
+from oracles.training_sets import (  # noqa: E402
+    batch_of, deepspeed_stages, read, rows_of_plans, seconds_of, sets, shape_of, summary, table_of)  # fmt: skip
 
 
 def validate(*words):
@@ -30,6 +31,22 @@ def validate(*words):
 
 
 class Published(ProgramTest):
+    def test_blocks_on_deepspeeds_stages(self):
+        """BLOOM's diary: 78 blocks on 12 stages are 7 and one on the last; with both embeddings as blocks, 70 + 2 are 6 each."""
+        self.assertEqual(deepspeed_stages(78, 12, False), [7] * 11 + [1])
+        self.assertEqual(deepspeed_stages(70, 12, True), [5] + [6] * 10 + [5])
+        self.assertEqual(deepspeed_stages(72, 8, False), [9] * 8)
+
+    def test_rows_as_lists_have_the_keys_of_their_columns_and_options(self):
+        rows = table_of("bigscience_2022")[1]
+        self.assertEqual(len({row.name for row in rows}), len(rows))
+        plans = rows_of_plans(read("bigscience_2022"))
+        for plan, row in zip(plans, rows, strict=True):
+            self.assertEqual(plan["data"] * plan["tensor"] * plan["pipeline"], row.gpus)
+            self.assertEqual(sum(deepspeed_stages(shape_of({}, plan)[0], plan["pipeline"], plan.get("embeddings_as_blocks", False))),
+                             int(plan["shape"].split("x")[0]))  # fmt: skip
+        self.assertEqual({plan["precision"] for plan in plans if plan["options"] == "bf16"}, {"bf16"})
+
     def test_rows_means_and_drawing(self):
         drawing = self.folder / "published.svg"
         done = validate("--published", "torchtitan", "--short", "--draw", drawing)
