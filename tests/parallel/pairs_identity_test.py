@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
-"""Warps that copy data of pairs, and receivers that read: the same file on 1, 2, 3, 4 and 8 MPI processes."""
+"""Warps that copy data of pairs, receivers that read, and rings through the host's memory: the same file on 1, 2, 3, 4 and 8 MPI processes."""
 
 import pathlib
 import sys
@@ -15,6 +15,8 @@ FABRIC = {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 2, "spines": 2,
 CASES = {
     "in_a_server": ({"kind": "server", "design": "dgx_a100"}, {**EXCHANGE, "ranks": 8}),
     "over_servers": ({**FABRIC, "server": {"design": "dgx_a100", "wiring": "rail"}}, {**EXCHANGE, "ranks": 16}),
+    "shared_nics": ({**FABRIC, "hosts_per_leaf": 1, "server": {"design": "dgx_a100", "nics": 4, "gpudirect": False}},
+                    {**EXCHANGE, "collective": "all_reduce", "algorithm": "nccl_ring", "ranks": 16}),
 }
 
 

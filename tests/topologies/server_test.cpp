@@ -107,6 +107,25 @@ TEST(Servers, WaysKeepToTheirRail) {
   EXPECT_EQ(classes_of(pxn, *over_nvlink, 0, 4), "pcie nic nic pcie");
 }
 
+// Two GPUs that share a NIC are as near over it as over the NVSwitch: each way between GPUs is over NVLink
+// nevertheless.
+TEST(Servers, GpusThatShareANicUseNvlink) {
+  const Topology topology = machine(
+      "{kind: leaf_spine, leaves: 2, hosts_per_leaf: 2, spines: 2" + links +
+      ", server: {gpus: 4, inside: nvswitch, nvlink_rate: 2 Tb/s, nvlink_delay: 100 ns, nics: 2, pcie_rate: 500 "
+      "Gb/s, pcie_delay: 200 ns}}");
+  const auto routing = prepared_routing("server", topology);
+  const auto& shape = *shape_of<ServerShape>(machine_of(topology));
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    for (std::uint32_t to = 0; to < 4; ++to) {
+      if (from == to) continue;
+      EXPECT_EQ(classes_of(topology, *routing, from, to), "nvlink nvlink");
+      EXPECT_EQ(routing->candidates(shape.node(0, from), NodeId(to)).size(), 1U);
+    }
+  }
+  EXPECT_EQ(classes_of(topology, *routing, 1, 4), "pcie nic leaf-spine leaf-spine nic pcie");
+}
+
 TEST(Servers, EveryWayEndsAndAvoidsOtherServers) {
   for (const std::string& text : {"{kind: leaf_spine, leaves: 8, hosts_per_leaf: 4, spines: 4" + links + ", server: {" +
                                       inside + ", wiring: rail}}",

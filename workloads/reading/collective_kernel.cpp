@@ -255,6 +255,28 @@ void use_simple(const CollectiveTransport& transport, Time host_read, bool share
   tuning.network_latency = transport.ll128 + transport.turn * 2 + host_read * reads;
 }
 
+/// Channels that pass the host's memory at one accelerator, in one direction. A ring enters a server at one accelerator
+/// and leaves it at another one. Of the two trees, an inner server has a parent and two children in one, a parent alone
+/// in the other; on two servers a parent in one, a child in the other.
+std::uint32_t channels_over_host(const CollectiveCall& call) {
+  const std::uint32_t channels = std::max(1U, call.tuning.channels);
+  if (call.algorithm == "nccl_p2p") return std::min(channels, busy_channels(call, channels));
+  const bool ring = call.algorithm == "ring";
+  if (!ring && call.algorithm != "double_binary_tree") return channels;
+  const ServerChannels& kind = call.graph->kind_of(0);
+  std::vector<std::uint32_t> halves(kind.accelerators.size());
+  const std::uint32_t inner = call.graph->servers() > 2 ? 1 : 0;
+  for (std::uint32_t channel = 0; channel < channels; ++channel) {
+    const auto& places = ring ? call.graph->ring_in(0, channel).places : call.graph->tree_in(0, channel).places;
+    const std::size_t second = std::min<std::size_t>(1, places.size() - 1);
+    halves[places.front()] += ring ? 2 : 1 + inner;
+    if (ring) continue;
+    halves[places[kind.first_child_at_second_place ? second : 0]] += 1;
+    halves[places[kind.second_child_at_second_place ? second : 0]] += inner;
+  }
+  return std::max(1U, (*std::max_element(halves.begin(), halves.end()) + 1) / 2);
+}
+
 /// The times of the path to other servers. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
 void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
@@ -271,7 +293,7 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
     use_simple(transport, speeds.host_read.value_or(transport.host_read), call.algorithm == "nccl_p2p", tuning);
   if (!speeds.gpudirect) {
     tuning.network_latency += transport.staging;
-    tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / std::max(1U, tuning.channels));
+    tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / channels_over_host(call));
   } else if (simple && speeds.generation <= ChannelSpeeds::Generation::ampere) {
     tuning.network_latency += transport.flush;  // ncclTopoNeedFlush; recvProxyProgress: NCCL_PROTO_SIMPLE alone
   }

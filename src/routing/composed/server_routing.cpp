@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Routing of machines whose endpoints are servers: inside a server by its own shortest paths, between the NICs by the
-// network's routing. After failures in the network flows keep their NICs, because it is NCCL that has chosen them, and
-// take the shortest of the ways that are left between these.
+// Routing of machines whose endpoints are servers: inside a server by its own shortest paths, of equally short ones by
+// those with the most NVLinks, between the NICs by the network's routing. After failures in the network flows keep
+// their NICs, because it is NCCL that has chosen them, and take the shortest of the ways that are left between these.
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/breadth_first_search.hpp>
+#include <boost/graph/dijkstra_shortest_paths.hpp>
 #include <fmt/format.h>
 
 #include "graph/shapes/server_shape.hpp"
@@ -56,7 +57,7 @@ class ServerRouting final : public RoutingAlgorithm {
     by_gpus_ = Reciprocal(shape_->design.gpus);
     by_nodes_ = Reciprocal(shape_->design.nodes);
     part_ = shape_->design.parts();
-    find_ways(topology.graph);
+    find_ways(topology);
   }
 
   unsigned lanes() const override { return inner_ ? inner_->lanes() : 1; }
@@ -146,6 +147,7 @@ class ServerRouting final : public RoutingAlgorithm {
 
  private:
   static constexpr NodeId source_unknown = NodeId::none();
+  static constexpr std::uint32_t unreachable = std::numeric_limits<std::uint32_t>::max();  // boost's distance
   struct Place {
     std::uint32_t server;
     std::uint32_t inside;
@@ -277,28 +279,29 @@ class ServerRouting final : public RoutingAlgorithm {
   /// The first of a NIC's ports to the network.
   std::uint32_t network_port(std::uint32_t nic) const { return first_network_port_[nic]; }
 
-  /// Shortest paths inside a server, the same for all servers.
-  void find_ways(const ClusterGraph& graph) {
+  /// Shortest paths inside a server, the same for all servers. Two GPUs at one PCIe switch or NIC are as near over it
+  /// as over NVLink, but CUDA and NCCL use NVLink (NCCL src/graph/paths.cc: PATH_NVL is nearer than PATH_PIX).
+  void find_ways(const Topology& topology) {
+    const ClusterGraph& graph = topology.graph;
     const std::uint32_t nodes = shape_->design.nodes;
-    using Inside = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS>;
+    const auto length = [nodes](std::string_view link_class) { return link_class == "nvlink" ? nodes : nodes + 1; };
+    using Inside = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, boost::no_property,
+                                         boost::property<boost::edge_weight_t, std::uint32_t>>;
     Inside inside(nodes);
-    for (const auto& link : shape_->design.links) boost::add_edge(link.a, link.b, inside);
+    for (const auto& link : shape_->design.links) boost::add_edge(link.a, link.b, length(link.link_class), inside);
     ways_.assign(std::size_t{nodes} * nodes, {});
     first_network_port_.assign(nodes, 0);
-    constexpr std::uint32_t far = 0xffffffffU;
+    std::vector<std::uint32_t> distance(nodes);
     for (std::uint32_t target = 0; target < nodes; ++target) {
-      std::vector<std::uint32_t> hops(nodes, far);
-      hops[target] = 0;
-      boost::breadth_first_search(
-          inside, target,
-          boost::visitor(boost::make_bfs_visitor(boost::record_distances(hops.data(), boost::on_tree_edge()))));
+      boost::dijkstra_shortest_paths(inside, target, boost::distance_map(distance.data()));
       for (std::uint32_t from = 0; from < nodes; ++from) {
         const auto ports = graph.ports(shape_->node(0, from));
         for (std::size_t port = 0; port < ports.size(); ++port) {
           const std::uint32_t peer = ports[port].peer.value();
           if (peer < hosts_ || peer >= hosts_ + nodes) continue;
           first_network_port_[from] = static_cast<std::uint32_t>(port) + 1;
-          if (hops[from] != far && hops[peer - hosts_] + 1 == hops[from])
+          const std::string& link_class = topology.link_classes[topology.link_class[ports[port].link.value()]];
+          if (distance[from] != unreachable && distance[peer - hosts_] + length(link_class) == distance[from])
             ways_[from * nodes + target].push_back(static_cast<std::uint16_t>(port));
         }
       }

@@ -126,6 +126,21 @@ class CollectiveTransport(ProgramTest):
         # LL is in the host's memory anyway.
         self.assertEqual(self.more({"gpudirect": False}), self.more())
 
+    def test_channels_over_the_host(self):
+        # A message of one part has the host's rate alone, however many channels there are.
+        small = {"protocol": "simple", "size": "16 KiB"}
+        self.assertEqual(self.more({"gpudirect": False}, channels=2, **small), self.more({"gpudirect": False}, **small))
+        # Two servers of four GPUs and two NICs: four rings, of which two enter each server at one GPU, two at another, so that both NICs
+        # have the host's rate: half of it for a ring's slices, each with a step and the read of its slot's mode. A ring of an all-gather
+        # passes 7/8 of its quarter of the bytes.
+        design = {"gpus": 4, "gpudirect": False, "architecture": "ampere"}
+        rings = {"collective": "all_gather", "algorithm": "ring", "protocol": "simple", "ranks": 8, "placement": "packed", "channels": 4}
+        topology = servers(design)["topology"]
+        times = [self.time({**servers(design, **rings, size=f"{size} MiB"), "topology": {**topology, "hosts": 4}}) for size in (128, 256)]
+        slices = 128 / 4 * 7 / 8  # of 1 MiB
+        each = (1 << 20) / (18.7e9 / 2) * 1e12 + float(KERNEL["simple"]["step"][1].removesuffix(" us")) * 1e6 + picoseconds("host_read")
+        self.assertAlmostEqual((times[1] - times[0]) / (slices * each), 1, delta=0.02)
+
     def test_constants_as_ranges(self):
         low, mid, high = (self.more(level=level) for level in LEVELS)
         self.assertEqual(mid, self.more())
