@@ -42,6 +42,12 @@ class Communication:
     def of_text(text):
         return Communication(**json.loads(text))
 
+    @staticmethod
+    def all_of_text(text):
+        """Of one call, or of the list of those that one operation executes; none of no text."""
+        found = json.loads(text) if text else []
+        return [Communication(**one) for one in (found if isinstance(found, list) else [found])]
+
 
 def kind_of(name):
     """None for calls that are no communication, such as `wait`."""

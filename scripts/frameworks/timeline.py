@@ -146,12 +146,14 @@ class Timeline:
 
     def message_groups(self):
         """Names of the groups in which the rank sends or receives, after finish()."""
-        return sorted(self.groups_of_calls("json_extract(call, '$.kind') IN ('send', 'recv')"))
+        return sorted(self.groups_of_calls("COALESCE(json_extract(call, '$.kind'), json_extract(call, '$[0].kind')) IN "
+                                           "('send', 'recv')"))
 
     def groups_of_calls(self, condition):
         tables = " UNION ".join(f"SELECT call FROM {table} WHERE {condition}" for table in ("ops", "calls", "hosts",
                                                                                              "recorded"))
-        return {str(name) for name, in self.all(f"SELECT DISTINCT json_extract(call, '$.group') FROM ({tables})")}
+        return {str(name) for name, in self.all("SELECT DISTINCT COALESCE(json_extract(call, '$.group'), json_extract(call, "
+                                                f"'$[0].group')) FROM ({tables})")}
 
     def error(self, place, what):
         return InputError(self.path, place, what)
@@ -417,11 +419,11 @@ class ProgramOfTimeline:
                                                 "whose replayed kernels have no ranges")
             return found
         found = self.recorded_calls(external, begin, thread)
-        own = Communication.of_text(call) if call else None
-        if not found and own:
-            found = [own]
-        if own and len(found) == 1 and found[0].kind == own.kind and found[0].size is None:
-            found = [own]
+        own = Communication.all_of_text(call)
+        if not found:
+            found = own
+        if len(own) == len(found) == 1 and found[0].kind == own[0].kind and found[0].size is None:
+            found = own
         if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in MESSAGES):
             grouped = self.grouped_calls(name, begin, thread)
             found = grouped or found
