@@ -18,11 +18,15 @@ SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize
 # Microseconds, also of a clock that began in 1970. The digits of a Decimal suffice for them in picoseconds.
 LATEST = 1 << 63
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # torch/profiler/profiler.py, profile.step
+OF_XLA = 200  # characters before the events of a trace of XLA
 OF_RUNTIME = -2  # instead of a stream
 
 
 def looks_like(start):
-    """Recognises a file by its first characters."""
+    """Recognises a file by its first characters. XLA's profiler writes such files, too, for viewers (trace_events_to_json.cc):
+    without what communicates, which its *.xplane.pb has."""
+    if '"highres-ticks"' in start[:OF_XLA]:
+        return False
     return '"traceEvents"' in start or '"schemaVersion"' in start or ('"ph"' in start and '"ts"' in start)
 
 

@@ -2,6 +2,7 @@
 """The timeline of a device from its plane: of a GPU in the order of its launches, of a TPU in that of the line "XLA Ops".
 The compiled module says what an instruction communicates, and behind which instructions its end is waited for."""
 
+import collections
 import json
 
 from frameworks.communications import is_nccl
@@ -24,6 +25,7 @@ PEER_COPIES = {"MemcpyP2P": "memcpy PtoP"}  # GetTraceEventTypeName of XLA; as o
 GRAPH = "CudaGraphExec:"
 # Between the numbers of two operations there are places for waits.
 STEP = 4
+FEW = 64
 
 
 class Device:
@@ -40,7 +42,8 @@ class Device:
         self.timeline.database.execute("BEGIN")
         self.ops, self.known = {}, True  # (Program, name of an instruction): number; whether all have a Program
         self.pending = {}  # starts whose end has not been waited for: {name: Pending}
-        self.last = None  # (stream, number) of the last operation that others wait for
+        # (stream, number, end) of the last operations that others wait for: those of a CUDA graph have no order of launches.
+        self.recent = collections.deque(maxlen=FEW)
         self.index = 0
         self.communicating = {}  # streams that communicate: their place in the order of first use
 
@@ -93,15 +96,26 @@ class Device:
     def wait(self, number, stream, moment):
         self.timeline.add("waits", number, stream, moment[0], moment[1] + 1)
 
-    def wait_for_ended(self, program, name, number, stream, keep, start=None):
+    def last_before(self, start):
+        """The last operation that had ended when another one began."""
+        return next((one for one in reversed(self.recent) if one[2] <= start), None)
+
+    def communicate(self, one, name):
+        """Adds the communication of a start of which only the beginning has been found."""
+        if one.call is not None:
+            self.timeline.add("ops", one.start, one.end, one.stream, one.number, self.timeline.name(name), None, one.call,
+                              one.place)
+
+    def wait_for_ended(self, program, name, number, stream, keep, start):
         """An instruction waits for the starts that have ended before it in the program."""
         path = program.path_of(program.start_of(name))
         for started, one in list(self.pending.items()):
-            over = program.is_over(started, path) if program.scheduled else start is not None and start >= one.end
+            # A text does not say the order of instructions: its `done` ends a start, or else its end in the trace.
+            over = program.is_over(started, path) if program.scheduled else one.call is None and start >= one.end
             if one.program is not program or over:
                 self.wait(number, stream, (one.stream, one.number))
                 if not keep:
-                    del self.pending[started]
+                    self.communicate(self.pending.pop(started), started)
 
 
 class Pending:
@@ -150,22 +164,23 @@ class Gpu(Device):
                 if begin is not None:
                     self.timeline.add("launches", number, begin, thread)
                 if program is not None:
-                    self.order(program, instruction, number, stream, end, call is not None)
+                    self.order(program, instruction, number, stream, (start, end), call is not None)
             label = name if call is None else instruction
             self.timeline.add("ops", start, end, stream, number, self.timeline.name(label), None, call, place)
         self.end()
 
-    def order(self, program, instruction, number, stream, end, communicates):
+    def order(self, program, instruction, number, stream, span, communicates):
         """Streams wait for each other as the module says: a start for what has been launched before, and what comes
         behind its `done` for the start."""
         starts = program.starts(program.start_of(instruction))
-        self.wait_for_ended(program, instruction, number - 1, stream, keep=communicates or starts)
-        if self.last and (self.last[0] != stream or communicates):
-            self.wait(number - 1, stream, self.last)
+        self.wait_for_ended(program, instruction, number - 1, stream, communicates or starts, span[0])
+        last = self.last_before(span[0])
+        if last and (last[0] != stream or communicates):
+            self.wait(number - 1, stream, last)
         if starts:
-            self.pending[program.start_of(instruction)] = Pending(program, stream, number, end)
+            self.pending[program.start_of(instruction)] = Pending(program, stream, number, span[1])
         else:
-            self.last = stream, number
+            self.recent.append((stream, number, span[1]))
 
     def calls_of_kernel(self, program, instruction, name, stream, place):
         if instruction is None:
@@ -257,8 +272,8 @@ class Tpu(Device):
         """A communication that only the line of asynchronous operations has."""
         calls = program.calls(name, self.number, self.devices, place)
         if calls:
-            if self.last:
-                self.wait(self.index - 1, COMMUNICATION, self.last)
+            if last := self.last_before(start):
+                self.wait(self.index - 1, COMMUNICATION, last)
             one = Pending(program, COMMUNICATION, self.index, end, self.calls_text(calls, COMMUNICATION), start, place)
             self.communicate(one, name)
             one.call = None
@@ -271,7 +286,7 @@ class Tpu(Device):
             if started in self.pending and self.pending[started].call is not None:
                 self.finish_of(started, end)
                 return
-            self.wait_for_ended(program, name, number - 1, COMPUTE, keep=False, start=start)
+            self.wait_for_ended(program, name, number - 1, COMPUTE, False, start)
             calls = program.calls(name, self.number, self.devices, place)
             self.remark(program, name, bool(calls), end - start, place, notes)
             if calls and (program.starts(name) or "-start" in name):
@@ -284,7 +299,7 @@ class Tpu(Device):
                                     f"says how many bytes: profile with HLO protos (enable_hlo_proto), or give its text with "
                                     f"--hlo")
         self.timeline.add("ops", start, end, COMPUTE, number, self.timeline.name(name), None, call, place)
-        self.last = COMPUTE, number
+        self.recent.append((COMPUTE, number, end))
 
     def remark(self, program, name, communicates, took, place, notes):
         """What the times of an instruction are taken for, where this is not certain."""
@@ -304,12 +319,6 @@ class Tpu(Device):
         one.end = max(one.start, end)
         self.communicate(one, started)
         self.wait(self.index, COMPUTE, (COMMUNICATION, one.number))
-
-    def communicate(self, one, name):
-        if one.call is None:
-            return
-        self.timeline.add("ops", one.start, one.end, COMMUNICATION, one.number, self.timeline.name(name), None, one.call,
-                          one.place)
 
 
 def is_caller(program, name):
