@@ -22,12 +22,15 @@ OF_XLA = 200  # characters before the events of a trace of XLA
 OF_RUNTIME = -2  # instead of a stream
 
 
+def is_of_xla(start):
+    """XLA's profiler writes such files, too, for viewers (trace_events_to_json.cc), and *.xplane.pb beside them."""
+    return '"highres-ticks"' in start[:OF_XLA]
+
+
 def looks_like(start):
-    """Recognises a file by its first characters. XLA's profiler writes such files, too, for viewers (trace_events_to_json.cc):
-    without what communicates, which its *.xplane.pb has."""
-    if '"highres-ticks"' in start[:OF_XLA]:
-        return False
-    return '"traceEvents"' in start or '"schemaVersion"' in start or ('"ph"' in start and '"ts"' in start)
+    """Recognises a file by its first characters."""
+    return not is_of_xla(start) and ('"traceEvents"' in start or '"schemaVersion"' in start or
+                                     ('"ph"' in start and '"ts"' in start))
 
 
 class Kineto:

@@ -62,12 +62,22 @@ class Xplane(ImportTest):
             self.assertAlmostEqual(begun, ended + 10 + 50)  # the last kernel of a step and the first one of the next
 
     def test_a_run_of_any_number_of_processes(self):
-        self.imported(self.profile(two_gpus(2)))
-        fingerprints = set()
-        for ranks in (1, 2):
-            self.run_imported(ranks=ranks)
-            fingerprints.add(self.summary["fingerprint"])
-        self.assertEqual(len(fingerprints), 1)
+        """Eight devices in pairs, and a ring of messages."""
+        part = shape("f32", MIB)
+        module = Module("jit_f", 3, list(range(8))).computation("region", ("x", "parameter", shape("f32"))).computation(
+            "main.1", ("p", "parameter", part), ("c.1", "all-reduce", part, ["p"], iota([4, 2], [8]), ["region"]),
+            ("ring.1", "collective-permute", part, ["c.1"], pairs(*((at, (at + 1) % 8) for at in range(8)))))
+        profile = Profile(devices=8, modules=[module])
+        for device in range(8):
+            profile.kernel(device, 10, 20, 5, SUM, "c.1", "jit_f")
+            profile.kernel(device, 30, 20, 6, nccl("SendRecv"), "ring.1", "jit_f")
+            profile.kernel(device, 50, 10 + device, 7, "last")
+        self.imported(self.profile(profile))
+        found = []
+        for ranks in (1, 2, 3, 4, 8):
+            times = self.run_imported(ranks=ranks)
+            found.append((self.summary["fingerprint"], times))
+        self.assertEqual(found, found[:1] * 5)
 
     def test_gzip_and_folders(self):
         """plugins/profile/DATE, as jax.profiler.start_trace writes it; two profiles in a log are an error."""
@@ -480,6 +490,9 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         done = weft_testing.weft("import", "auto", "log", "-o", "out.yaml", "--json", folder=self.folder)
         self.assertEqual(done.code, 0, done)
         self.assertIn('"format": "xplane"', done.out)
+        done = weft_testing.weft("import", "pytorch", "log", "-o", "out.yaml", folder=self.folder)
+        self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+        self.assertRegex(done.err, r"^weft: log/h.trace.json: XLA's profiler has written this trace for viewers")
 
     def test_memory_does_not_grow_with_the_trace(self):
         """Four times the events: at most 8 MiB more."""

@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 import hlo_files
 import nsys_files
 import onnx_files
+import xplane_files
 from kineto_files import Trace, data_parallel_step
 from pytorch_testing import MIB, PytorchTest
 from weft_testing import SOURCE
@@ -147,6 +148,7 @@ class Reading(PytorchTest):
             self.assertEqual((folder / "pytorch" / f"rank{rank}.json").read_text(), data_parallel_step(rank, 2).text())
         self.assertEqual((folder / "step.hlo").read_text(), hlo_files.STEP)
         self.assertEqual((folder / "attention.onnx").read_bytes(), onnx_files.attention(16, 32))
+        self.assertEqual((folder / "two_gpus.xplane.pb").read_bytes(), xplane_files.two_gpus().coded())
         nsys_files.two_gpus().write(self.folder / "report.sqlite")
         first, second = (sqlite3.connect(path) for path in (folder / "two_gpus.sqlite", self.folder / "report.sqlite"))
         self.assertEqual(list(first.iterdump()), list(second.iterdump()))
