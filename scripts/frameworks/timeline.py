@@ -67,6 +67,7 @@ class Timeline:
         self.path, self.rank, self.world = str(path), None, None
         self.least = 1  # ranks that the job has at least, by the sizes of its groups
         self.groups = {}  # name: ranks, [] for all
+        self.sizes = {}  # numbers of their ranks, also of groups whose ranks the trace does not list
         self.called = None
         self.origin = 0  # of times here, by the clock of the profiler: since 1970, times have more than 64 bits
         folder = tempfile.mkdtemp(prefix="weft-import-")

@@ -195,6 +195,32 @@ class Communications(PytorchTest):
                          "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %), Memcpy PtoP (1 times, 5 %)")
         self.assertIn("cross_device_reduce_1stage", (self.folder / "out.yaml").read_text())
 
+    def test_calls_that_no_kernel_executes(self):
+        """Of Gloo, oneCCL, or copy engines: the trace has the call of the host, and no kernel of NCCL. They are listed; calls of
+        a kind that NCCL executes elsewhere are not, since a profile may end between a call and its kernel."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.kernel(100, 50, 10, "gemm")
+            trace.collective("allreduce", MIB, 150, 60, 14)
+            for external, name, out in ((8, "_allgather_base", 2 * MIB), (9, "allreduce", MIB)):
+                trace.add("cpu_op", "record_param_comms", 20 + external, 1, 1, 1000,
+                          **{"External id": external, "Record function id": external, **trace.parameters(name, MIB, out=out)})
+            trace.kernel(210, 10, 40, "adam")
+            self.traces(trace)
+        read = self.imported("traces")
+        self.assertEqual(read["operations"], {"all_reduce": 2, "compute": 4})
+        self.assertEqual([one["what"] for one in read["refused"]], [
+            "calls that the host has made, and no kernel of NCCL or RCCL executes, are left out, as those of Gloo, oneCCL or copy "
+            "engines: all_gather (2 times)"])
+
+    def test_elements_of_four_bits(self):
+        """Two in a byte, which is an element of PyTorch (c10/core/ScalarType.h)."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.collective("allreduce", 1000, 150, 60, 14, dtype="Float4_e2m1fn_x2")
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 1000})
+
     def test_rccl_calls_some_kernels_msccl(self):
         """They are its all-reduces, and no compute."""
         for rank in range(2):
