@@ -439,7 +439,7 @@ class ProgramOfTimeline:
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
-        return self.take("TRUE", begin, thread, MESSAGES if kind == "messages" else (kind,))
+        return self.take("TRUE", begin, thread, MESSAGES if kind == "messages" else (kind,) if kind else None)
 
     def take(self, which, begin, thread, wanted):
         """Calls of these kinds (None: of all) that the thread made up to the launch of a kernel of NCCL, and after the

@@ -245,8 +245,7 @@ class Kineto:
             return None
         into, out = (self.elements(arguments, key, line) for key in ("In msg nelems", "Out msg nelems"))
         size = self.number(arguments, "Group size", line) or 1
-        group = str(arguments.get("Process Group Name", "0")) or "0"
-        self.group(arguments, group, size, line)
+        group = self.group(arguments, str(arguments.get("Process Group Name") or ""), size, line)
         if (into or out) and bytes_of(1, dtype) is None:
             raise self.error(line, f"'dtype' is '{dtype}', whose size is not known")
         root = self.number(arguments, "Rank", line) or 0
@@ -267,14 +266,19 @@ class Kineto:
         return found
 
     def group(self, arguments, name, size, line):
-        self.timeline.sizes[name] = size
-        self.timeline.least = max(self.timeline.least, size)
-        if self.timeline.groups.get(name):
-            return
+        """The name of the process group of a call. Before version 2.3 PyTorch writes none (saveNcclMeta): those of the same
+        ranks are then one group, and those of which only the size is known are one, too."""
         listed = arguments.get("Process Group Ranks")
         ranks = self.ranks(listed, line) or ranks_of_cut(listed, size)
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
-        if ranks:
+        if not name:
+            name = f"ranks {ranks[0]} to {ranks[-1]}, {len(ranks)}" if ranks else f"{size} ranks"
+            while ranks and self.timeline.groups.get(name, ranks) != ranks:
+                name += "'"
+        self.timeline.sizes[name] = size
+        self.timeline.least = max(self.timeline.least, size)
+        if ranks and not self.timeline.groups.get(name):
             self.timeline.groups[name] = ranks
+        return name

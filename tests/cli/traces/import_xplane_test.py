@@ -106,6 +106,30 @@ class Xplane(ImportTest):
         self.assertEqual(self.imported("log/w9.xplane.pb", "--fill", "symmetric")["ranks"], 2)
         self.run_imported()
 
+    def test_a_server_stands_for_the_others(self):
+        """Eight GPUs on two servers: sums of rows and columns, and a ring within each row. The profile of the first server alone
+        is the same run as both."""
+        part = shape("f32", MIB)
+        module = Module("jit_f", 3, list(range(8))).computation("region", ("x", "parameter", shape("f32"))).computation(
+            "main.1", ("p", "parameter", part),
+            ("row.1", "all-reduce", part, ["p"], iota([2, 4], [8]), ["region"]),
+            ("column.1", "all-reduce", part, ["row.1"], iota([4, 2], [2, 4], [1, 0]), ["region"]),
+            ("ring.1", "collective-permute", part, ["column.1"],
+             pairs(*((row + at, row + (at + 1) % 4) for row in (0, 4) for at in range(4)))))
+        for server in range(2):
+            profile = Profile(devices=4, modules=[module])
+            for device in range(4):
+                profile.kernel(device, 10, 20, 5, SUM, "row.1", "jit_f")
+                profile.kernel(device, 30, 20, 6, SUM, "column.1", "jit_f", 20)
+                profile.kernel(device, 50, 20, 7, nccl("SendRecv"), "ring.1", "jit_f")
+            self.profile(profile, f"log/host{server}.xplane.pb")
+        found = []
+        for words in (["log"], ["log/host0.xplane.pb", "--fill", "symmetric"]):
+            self.assertEqual(self.imported(*words)["ranks"], 8)
+            times = self.run_imported()
+            found.append((self.summary["fingerprint"], times))
+        self.assertEqual(found[0], found[1])
+
     def mesh_module(self, groups, op="all-reduce", made=None, size=MIB):
         part = shape("bf16", size)
         return Module("jit_f", 3, list(range(8))).computation("region", ("x", "parameter", shape("f32"))).computation(

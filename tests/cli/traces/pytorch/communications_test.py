@@ -4,6 +4,7 @@ kernels that carry them."""
 
 # Time limit: 600 s
 
+import json
 import pathlib
 import sys
 import unittest
@@ -220,6 +221,33 @@ class Communications(PytorchTest):
             trace.collective("allreduce", 1000, 150, 60, 14, dtype="Float4_e2m1fn_x2")
             self.traces(trace)
         self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 1000})
+
+    def test_groups_without_names(self):
+        """Before PyTorch 2.3 calls have no name of their group, and its first rank and stride, or its size alone. Rows, columns
+        and all ranks of two by two were taken to be one group."""
+        for known in (True, False):
+            for rank in range(4):
+                trace = Trace(rank, 4, {"1": [rank // 2 * 2, rank // 2 * 2 + 1], "2": [rank % 2, rank % 2 + 2]})
+                for at, group in enumerate("120"):
+                    trace.collective("allreduce", 1000 * (at + 1), 150 + 30 * at, 20, 30 + 30 * at, group=group)
+                for event in trace.events:
+                    arguments = event["args"]
+                    if "Process Group Name" in arguments:
+                        ranks = json.loads(arguments.pop("Process Group Ranks"))
+                        for key in ("Process Group Name", "Process Group Description", "Rank"):
+                            del arguments[key]
+                        if known:
+                            arguments.update({"Global rank start": ranks[0], "Global rank stride": ranks[1] - ranks[0]})
+                path = trace.write(self.folder / "traces")
+                head, _, rest = path.read_text().partition('"distributedInfo"')
+                path.write_text(head + '"displayTimeUnit"' + rest.partition('"displayTimeUnit"')[2])
+            if known:
+                self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 4 * 6 * 4000})
+                groups = json.loads((self.folder / "out.groups.json").read_text())
+                self.assertEqual(sorted(groups.values()), [[0, 1], [0, 2], [1, 3], [2, 3]])
+                self.run_imported()
+            else:
+                self.refused("traces", says=["process group '2 ranks' is not known"])
 
     def test_rccl_calls_some_kernels_msccl(self):
         """They are its all-reduces, and no compute."""
