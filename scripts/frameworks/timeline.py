@@ -484,8 +484,8 @@ class ProgramOfTimeline:
     def recorded_calls(self, external, begin, thread):
         row = None
         if external is not None:
-            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL",
-                                     (external,)).fetchone()
+            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL "
+                                     "ORDER BY used, id LIMIT 1", (external,)).fetchone()
         if row is None and begin is not None:
             row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 "
                                      "AND thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",

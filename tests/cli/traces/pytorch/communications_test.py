@@ -249,6 +249,17 @@ class Communications(PytorchTest):
             else:
                 self.refused("traces", says=["process group '2 ranks' is not known"])
 
+    def test_numbers_of_calls_that_repeat(self):
+        """Two calls have one External id, as of two threads: each kernel is one of them, and not both the first."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            for at, elements in enumerate((1000, 2000)):
+                trace.add("cpu_op", "record_param_comms", 20 + 10 * at, 5, 1, 1000,
+                          **{"External id": 1, "Record function id": at, **trace.parameters("allreduce", elements)})
+                trace.kernel(100 + 50 * at, 20, 22 + 10 * at, REDUCE, NCCL, **{"External id": 1})
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 4 * 3000})
+
     def test_rccl_calls_some_kernels_msccl(self):
         """They are its all-reduces, and no compute."""
         for rank in range(2):
