@@ -40,7 +40,7 @@ class Device:
         self.timeline.database.execute("COMMIT")
         self.timeline.database.executescript(RAW)
         self.timeline.database.execute("BEGIN")
-        self.ops, self.known = {}, True  # (Program, name of an instruction): number; whether all have a Program
+        self.ops, self.known = {}, False  # (Program, name of an instruction): number; whether any has a Program
         self.pending = {}  # starts whose end has not been waited for: {name: Pending}
         # (stream, number, end) of the last operations that others wait for: those of a CUDA graph have no order of launches.
         self.recent = collections.deque(maxlen=FEW)
@@ -107,12 +107,15 @@ class Device:
                               one.place)
 
     def wait_for_ended(self, program, name, number, stream, keep, start):
-        """An instruction waits for the starts that have ended before it in the program."""
-        path = program.path_of(program.start_of(name))
+        """An instruction waits for the starts that have ended before it in the program; those of another program, and of none
+        that is known, have ended."""
+        path = program.path_of(program.start_of(name)) if program else {}
         for started, one in list(self.pending.items()):
-            # A text does not say the order of instructions: its `done` ends a start, or else its end in the trace.
-            over = program.is_over(started, path) if program.scheduled else one.call is None and start >= one.end
-            if one.program is not program or over:
+            over = one.program is not program or program.is_over(started, path)
+            if program and not program.scheduled and one.program is program:
+                # A text does not say the order of instructions: its `done` ends a start, or else its end in the trace.
+                over = one.call is None and start >= one.end
+            if over:
                 self.wait(number, stream, (one.stream, one.number))
                 if not keep:
                     self.communicate(self.pending.pop(started), started)
@@ -142,7 +145,7 @@ class Gpu(Device):
                 name, op = plane.names.get(name, "?"), None
                 if "hlo_op" in stats:
                     program = programs.find(whole_or_none(stats.get("program_id")), stats.get("hlo_module"))
-                    self.known = self.known and program is not None
+                    self.known = self.known or program is not None
                     op = program, str(stats["hlo_op"]).rpartition("::")[2]
                 if name.startswith(GRAPH):
                     notes.add("CUDA graphs that were recorded as a whole count as compute, with the collectives in them: "
@@ -163,7 +166,7 @@ class Gpu(Device):
             if number is not None:
                 if begin is not None:
                     self.timeline.add("launches", number, begin, thread)
-                if program is not None:
+                if op is not None:
                     self.order(program, instruction, number, stream, (start, end), call is not None)
             label = name if call is None else instruction
             self.timeline.add("ops", start, end, stream, number, self.timeline.name(label), None, call, place)
@@ -172,7 +175,7 @@ class Gpu(Device):
     def order(self, program, instruction, number, stream, span, communicates):
         """Streams wait for each other as the module says: a start for what has been launched before, and what comes
         behind its `done` for the start."""
-        starts = program.starts(program.start_of(instruction))
+        starts = program is not None and program.starts(program.start_of(instruction))
         self.wait_for_ended(program, instruction, number - 1, stream, communicates or starts, span[0])
         last = self.last_before(span[0])
         if last and (last[0] != stream or communicates):
@@ -240,7 +243,7 @@ class Tpu(Device):
                 if program is None:
                     program = self.program(plane, programs, name, plane.stats(contents, at, OF_EVENT))
                 label = plane.names.get(name, "?")
-                self.known = self.known and program is not None
+                self.known = self.known or program is not None
                 self.add_raw(self.span(start, took, at), stream, None, label, (program, label), at)
 
     def program(self, plane, programs, name, stats):

@@ -326,6 +326,17 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         (_, end), = self.collective()
         self.assert_times([found[0, "loop_add_fusion_3"]], [(end, end + 10)])
 
+    def test_a_module_that_is_not_in_the_file(self):
+        """Its kernels compute; they come behind the collectives of the module before it, which keeps its waits."""
+        profile = two_gpus()
+        for device in range(2):
+            profile.kernel(device, 220, 5, 60, "of another module", "fusion.9", "jit_other")
+        self.assertEqual(self.imported(self.profile(profile))["overlap"], "network")
+        found = self.run_imported()
+        (_, end), = self.collective()
+        self.assert_times([found[0, "loop_add_fusion_3"], found[0, "of another module"]],
+                          [(end, end + 10), (end + 10, end + 15)])
+
     def test_kernels_of_cuda_graphs(self):
         """A graph as a whole counts as compute, which `refused` lists; NCCL's kernels without an instruction are an
         error."""
