@@ -57,8 +57,8 @@ def left_out(timelines, counts):
                 first = first or timeline.path
                 found[kind] = found.get(kind, 0) + count
     listed = ", ".join(f"{kind} ({count} times)" for kind, count in sorted(found.items()))
-    return [(first, f"calls that the host has made, and no kernel of NCCL or RCCL executes, are left out, as those of Gloo, oneCCL or "
-                    f"copy engines: {listed}")] if found else []
+    return [(first, f"calls that the host has made, and no kernel of NCCL or RCCL executes, are left out, as those of Gloo, "
+                    f"oneCCL or copy engines: {listed}")] if found else []
 
 
 def share(part, whole):

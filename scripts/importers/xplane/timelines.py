@@ -41,7 +41,7 @@ class Device:
         self.timeline.database.executescript(RAW)
         self.timeline.database.execute("BEGIN")
         self.ops, self.known = {}, False  # (Program, name of an instruction): number; whether any has a Program
-        self.pending = {}  # starts whose end has not been waited for: {name: Pending}
+        self.pending = {}  # starts whose end has not been waited for: {(Program, name): Pending}
         # (stream, number, end) of the last operations that others wait for: those of a CUDA graph have no order of launches.
         self.recent = collections.deque(maxlen=FEW)
         self.index = 0
@@ -110,15 +110,15 @@ class Device:
         """An instruction waits for the starts that have ended before it in the program; those of another program, and of none
         that is known, have ended."""
         path = program.path_of(program.start_of(name)) if program else {}
-        for started, one in list(self.pending.items()):
-            over = one.program is not program or program.is_over(started, path)
+        for key, one in list(self.pending.items()):
+            over = one.program is not program or program.is_over(key[1], path)
             if program and not program.scheduled and one.program is program:
                 # A text does not say the order of instructions: its `done` ends a start, or else its end in the trace.
                 over = one.call is None and start >= one.end
             if over:
                 self.wait(number, stream, (one.stream, one.number))
                 if not keep:
-                    self.communicate(self.pending.pop(started), started)
+                    self.communicate(self.pending.pop(key), key[1])
 
 
 class Pending:
@@ -181,7 +181,7 @@ class Gpu(Device):
         if last and (last[0] != stream or communicates):
             self.wait(number - 1, stream, last)
         if starts:
-            self.pending[program.start_of(instruction)] = Pending(program, stream, number, span[1])
+            self.pending[program, program.start_of(instruction)] = Pending(program, stream, number, span[1])
         else:
             self.recent.append((stream, number, span[1]))
 
@@ -258,8 +258,8 @@ class Tpu(Device):
         ops = list(self.ops)
         on_main = {op for op, in self.rows(f"SELECT DISTINCT op FROM raw WHERE stream = {COMPUTE}")}
         for start, end, stream, op, place, following in self.rows(
-                "SELECT start, end, stream, op, place, LEAD(start) OVER (PARTITION BY stream ORDER BY start, end DESC, id) FROM raw "
-                "ORDER BY start, stream, end DESC, id"):
+                "SELECT start, end, stream, op, place, LEAD(start) OVER (PARTITION BY stream ORDER BY start, end DESC, id) "
+                "FROM raw ORDER BY start, stream, end DESC, id"):
             self.index += STEP
             program, name = ops[op]
             if stream == COMMUNICATION:
@@ -267,7 +267,7 @@ class Tpu(Device):
                     self.background(program, name, start, end, place)
             elif following is None or following >= end or not is_caller(program, name):
                 self.instruction(program, name, start, end, place, notes)
-        for name, one in self.pending.items():
+        for (_, name), one in self.pending.items():
             self.communicate(one, name)
         self.end()
 
@@ -280,21 +280,21 @@ class Tpu(Device):
             one = Pending(program, COMMUNICATION, self.index, end, self.calls_text(calls, COMMUNICATION), start, place)
             self.communicate(one, name)
             one.call = None
-            self.pending[name] = one
+            self.pending[program, name] = one
 
     def instruction(self, program, name, start, end, place, notes):
         number, call = self.index, None
         if program is not None:
-            started = program.dones.get(name)
-            if started in self.pending and self.pending[started].call is not None:
-                self.finish_of(started, end)
+            started = self.pending.get((program, program.dones.get(name)))
+            if started is not None and started.call is not None:
+                self.finish_of(program, program.dones[name], end)
                 return
             self.wait_for_ended(program, name, number - 1, COMPUTE, False, start)
             calls = program.calls(name, self.number, self.devices, place)
             self.remark(program, name, bool(calls), end - start, place, notes)
             if calls and (program.starts(name) or "-start" in name):
                 text = self.calls_text(calls, COMMUNICATION)
-                self.pending[name] = Pending(program, COMMUNICATION, number + 1, end, text, end, place)
+                self.pending[program, name] = Pending(program, COMMUNICATION, number + 1, end, text, end, place)
             elif calls:
                 call = self.calls_text(calls, COMPUTE)
         elif modules.may_communicate(name):
@@ -316,9 +316,9 @@ class Tpu(Device):
             return
         notes.add(f"{what} with their traced times", f"{self.path}:{place}", took)
 
-    def finish_of(self, started, end):
+    def finish_of(self, program, started, end):
         """The `done` of a start: later instructions wait for it."""
-        one = self.pending.pop(started)
+        one = self.pending.pop((program, started))
         one.end = max(one.start, end)
         self.communicate(one, started)
         self.wait(self.index, COMPUTE, (COMMUNICATION, one.number))

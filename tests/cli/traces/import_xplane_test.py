@@ -337,6 +337,28 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         self.assert_times([found[0, "loop_add_fusion_3"], found[0, "of another module"]],
                           [(end, end + 10), (end + 10, end + 15)])
 
+    def test_two_modules_with_the_same_names(self):
+        """XLA numbers instructions in each module: a collective of the second one begins before a kernel has waited for that of
+        the first one, and the next kernel waits for both."""
+        part = shape("f32", MIB)
+        modules = []
+        for at, name in enumerate(("jit_f", "jit_g")):
+            modules.append(Module(name, 3 + at, [0, 1]).computation("region", ("x", "parameter", shape("f32"))).computation(
+                "main.1", ("p", "parameter", part),
+                ("start.1", "all-reduce-start", part, ["p"], iota([1, 2], [2]), ["region"]),
+                ("done.1", "all-reduce-done", part, ["start.1"]), ("fusion.1", "fusion", part, ["done.1"])))
+        profile = Profile(devices=2, modules=modules)
+        for device in range(2):
+            profile.kernel(device, 10, 20, 1, SUM, "start.1", "jit_f", 20)
+            profile.kernel(device, 10, 20, 2, SUM, "start.1", "jit_g", 21)
+            profile.kernel(device, 30, 5, 3, "last", "fusion.1", "jit_g")
+        self.imported(self.profile(profile))
+        found = self.run_imported()
+        times = self.collective()
+        self.assertEqual(len(times), 2)
+        end = max(end for _, end in times)
+        self.assert_times([found[0, "last"]], [(end, end + 5)])
+
     def test_kernels_of_cuda_graphs(self):
         """A graph as a whole counts as compute, which `refused` lists; NCCL's kernels without an instruction are an
         error."""
