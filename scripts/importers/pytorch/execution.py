@@ -25,6 +25,11 @@ def whole(value):
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
 
+def messages_of(sequence):
+    """Of (number, whether it is of messages); None if it is the number alone."""
+    return bool(sequence[1]) if isinstance(sequence, list) and len(sequence) > 1 else None
+
+
 class Execution:
     """Puts the nodes of a file into a timeline."""
 
@@ -33,7 +38,7 @@ class Execution:
         self.timeline = Timeline(path)
         self.nodes = self.timeline.database
         self.nodes.execute("CREATE TABLE nodes (id INTEGER PRIMARY KEY, parent INTEGER, name INTEGER, record INTEGER,"
-                           " took INTEGER, kernel INTEGER, call TEXT, wait INTEGER)")
+                           " took INTEGER, kernel INTEGER, call TEXT, wait TEXT)")
         self.rows = []
 
     def error(self, node, what):
@@ -80,7 +85,7 @@ class Execution:
         else:
             took, is_kernel = self.kernel(number, name, node, inputs)
         self.rows.append((number, whole(parent), self.timeline.name(name), whole(record), min(took, LONGEST), is_kernel,
-                          call.text() if call else None, whole(wait)))
+                          call.text() if call else None, wait))
         if len(self.rows) >= 5000:
             self.put()
 
@@ -111,7 +116,7 @@ class Execution:
             raise self.error(number, "its process groups are no list of maps with 'pg_name' and 'ranks'") from None
 
     def call(self, number, inputs, outputs):
-        """(communication, None), or (None, sequence number) of a wait. The values are those of RECORD_PARAM_COMMS:
+        """(communication, None), or (None, [group, number, whether it is of a message] as text) of a wait. The values are those of RECORD_PARAM_COMMS:
         tensors, sequence, (group, description), rank or root, name, splits, first rank, stride, size."""
         at = next((i for i, value in enumerate(inputs) if isinstance(value, str) and i >= 2), None)
         if at is None:
@@ -121,7 +126,9 @@ class Execution:
             sequence = inputs[at - 3][0] if isinstance(inputs[at - 3], list) and inputs[at - 3] else inputs[at - 3]
             sequence = sequence if isinstance(sequence, int) else None
         if "wait" in name:
-            return None, sequence
+            pair = inputs[at - 2]
+            group = pair[0] if isinstance(pair, list) and pair else ""
+            return None, None if sequence is None else json.dumps([str(group), sequence, messages_of(inputs[at - 3])])
         if kind_of(name) is None:
             return None, None
         pair = inputs[at - 2]
@@ -178,13 +185,17 @@ class Execution:
         if call is not None:
             found = Communication.of_text(call)
             stream = timeline.stream("communication", found.group)
-            self.calls[found.sequence] = (stream, number)
+            # Each group numbers its collectives, and its messages; before PyTorch 2.4 a wait has the number alone.
+            for key in ((found.group, found.sequence, found.kind in ("send", "recv")), (found.group, found.sequence), found.sequence):
+                self.calls[key] = (stream, number)
             if record is not None:
                 timeline.add("recorded", record, call)
             timeline.add("ops", self.now, self.now, stream, number, timeline.name(found.kind), None, call, None)
         elif wait is not None:
-            if wait in self.calls:
-                stream, corr = self.calls[wait]
+            group, sequence, messages = json.loads(wait)
+            key = sequence if not group else (group, sequence) if messages is None else (group, sequence, messages)
+            if key in self.calls:
+                stream, corr = self.calls[key]
                 timeline.add("waits", number, timeline.stream("compute", 0), stream, corr + 1)
         else:
             timeline.add("ops", self.now, self.now + took, timeline.stream("compute", 0), number, name, None, None,

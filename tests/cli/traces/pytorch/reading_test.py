@@ -136,6 +136,26 @@ class Reading(PytorchTest):
         self.imported("traces")
         self.run_imported()
 
+    def test_waits_of_several_groups(self):
+        """Each group numbers its calls, and messages apart from collectives: since PyTorch 2.4 a wait says (number, whether it is
+        of a message) and its group. It is for the first of three calls with the number 9."""
+        for rank in range(2):
+            tensor = [1, 2, 0, 1 << 20, 4, f"cuda:{rank}"]
+            small = [5, 6, 0, 1, 4, f"cuda:{rank}"]
+            self.execution(rank, [
+                ("aten::relu", [tensor], 1, [3, 4, 0, 1 << 20, 4, f"cuda:{rank}"]),
+                ("record_param_comms", [[tensor], [9, False], ["1", "dp"], rank, "allreduce", [], [], 0, 1, 2], 2),
+                ("record_param_comms", [[small], [9, False], ["2", "tp"], rank, "allreduce", [], [], 0, 1, 2], 3),
+                ("record_param_comms", [[small], [9, True], ["1", "dp"], 1 - rank, "send" if rank else "recv", [], [], 0, 1, 2], 4),
+                ("record_param_comms", [[9, False], ["1", "dp"], rank, "wait", [], [], -1, -1, 2], 5),
+                ("aten::add", [tensor, tensor], 6, [7, 8, 0, 1 << 20, 4, f"cuda:{rank}"])])
+        self.imported("traces", "--device", "h100")
+        found = self.run_imported()
+        # 4 MiB of the first one take 80 us and more.
+        end = max(end for _, end in self.reductions())
+        self.assertGreater(end, 80)
+        self.assertAlmostEqual(found[0, "aten::add"][1], end + 12 * MIB / 3.35e12 * 1e6, 3)
+
     def test_execution_traces_of_the_host_alone(self):
         self.execution(0, [("aten::add", [[1, 2, 0, 8, 4, "cpu"]], 1, [3, 4, 0, 8, 4, "cpu"])])
         self.imported("traces")
