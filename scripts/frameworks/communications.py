@@ -127,6 +127,17 @@ def communication(name, into, out, members, group, root=0, in_splits=(), out_spl
     return found
 
 
+def unnamed_group(ranks, size, groups):
+    """A name for the process group of a call that has none: of the same ranks it is the same one, and so it is of those of
+    which only the number is known. `groups` {name: ranks} are those that have a name."""
+    if not ranks:
+        return f"{size} ranks"
+    name = f"ranks {ranks[0]} to {ranks[-1]}, {len(ranks)}"
+    while groups.get(name, ranks) != ranks:
+        name += "'"
+    return name
+
+
 def bytes_of(elements, dtype):
     """None if the type is not known."""
     size = element_size(dtype)

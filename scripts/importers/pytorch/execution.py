@@ -5,7 +5,8 @@ tensors, without times. The time of an operator of the accelerator is that of a 
 import json
 import sqlite3
 
-from frameworks.communications import MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
+from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers,
+                                       unnamed_group)
 from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -132,13 +133,18 @@ class Execution:
         if kind_of(name) is None:
             return None, None
         pair = inputs[at - 2]
-        group = str((pair[0] if pair else "0") if isinstance(pair, list) else pair) or "0"
+        group = str((pair[0] if pair else "") if isinstance(pair, list) else pair)
         tail = inputs[at + 1:]
         splits = [one if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
         regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MAX_RANKS
-        if regular and not self.timeline.groups.get(group):
-            self.timeline.groups[group] = [start + stride * i for i in range(size)]
+        ranks = [start + stride * i for i in range(size)] if regular else None
+        if not group:
+            group = unnamed_group(ranks, size, self.timeline.groups) if (size or 0) > 0 else "0"
+        if (size or 0) > 0:
+            self.timeline.sizes[group] = size
+        if ranks and not self.timeline.groups.get(group):
+            self.timeline.groups[group] = ranks
         members = size or len(self.timeline.groups.get(group) or []) or 1
         root = inputs[at - 1] if isinstance(inputs[at - 1], int) else 0
         try:

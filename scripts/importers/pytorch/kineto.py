@@ -6,7 +6,7 @@ import decimal
 import re
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
-                                       kind_of, kind_of_kernel, numbers)
+                                       kind_of, kind_of_kernel, numbers, unnamed_group)
 from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import FARTHEST, Timeline
 from importing.errors import InputError
@@ -273,10 +273,7 @@ class Kineto:
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
-        if not name:
-            name = f"ranks {ranks[0]} to {ranks[-1]}, {len(ranks)}" if ranks else f"{size} ranks"
-            while ranks and self.timeline.groups.get(name, ranks) != ranks:
-                name += "'"
+        name = name or unnamed_group(ranks, size, self.timeline.groups)
         self.timeline.sizes[name] = size
         self.timeline.least = max(self.timeline.least, size)
         if ranks and not self.timeline.groups.get(name):

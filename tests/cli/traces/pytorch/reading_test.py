@@ -156,6 +156,18 @@ class Reading(PytorchTest):
         self.assertGreater(end, 80)
         self.assertAlmostEqual(found[0, "aten::add"][1], end + 12 * MIB / 3.35e12 * 1e6, 3)
 
+    def test_groups_without_names_in_execution_traces(self):
+        """Before PyTorch 2.3 the name is empty, and the first rank and the stride say which ranks a group has."""
+        for rank in range(4):
+            tensor = [1, 2, 0, 1000, 4, f"cuda:{rank}"]
+            self.execution(rank, [
+                ("record_param_comms", [[tensor], 9 + at, ["", ""], rank, "allreduce", [], [], start, stride, size], 1 + at)
+                for at, (start, stride, size) in enumerate(((rank // 2 * 2, 1, 2), (rank % 2, 2, 2), (0, 1, 4)))])
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 4 * 3 * 4000})
+        groups = json.loads((self.folder / "out.groups.json").read_text())
+        self.assertEqual(sorted(groups.values()), [[0, 1], [0, 2], [1, 3], [2, 3]])
+        self.run_imported()
+
     def test_execution_traces_of_the_host_alone(self):
         self.execution(0, [("aten::add", [[1, 2, 0, 8, 4, "cpu"]], 1, [3, 4, 0, 8, 4, "cpu"])])
         self.imported("traces")
