@@ -53,7 +53,7 @@ def left_out(timelines, counts):
     for timeline in timelines:
         for kind, count in timeline.all("SELECT json_extract(call, '$.kind'), COUNT(*) FROM calls WHERE used = 0 AND call IS NOT "
                                         "NULL GROUP BY 1") if timeline.has_ops else ():
-            if kind not in counts and kind != "unknown" and not ({"send", "recv"} & counts.keys() and kind == "all_to_all"):
+            if kind not in counts and kind != "unknown":
                 first = first or timeline.path
                 found[kind] = found.get(kind, 0) + count
     listed = ", ".join(f"{kind} ({count} times)" for kind, count in sorted(found.items()))
