@@ -178,7 +178,8 @@ class Profile:
             correlation = self.correlation
             self.host.event((1000 + device, f"Host Threads/{1000 + device}"), "cuLaunchKernel", launch, 1,
                             device_id=device, correlation_id=correlation)
-        stats["correlation_id"] = correlation
+        if correlation >= 0:
+            stats["correlation_id"] = correlation
         if op:
             stats.update(hlo_op=op, hlo_module=module, program_id=self.modules[module].program
                          if module in self.modules else 99)

@@ -155,19 +155,20 @@ class Gpu(Device):
 
     def write(self, _):
         ops = list(self.ops)
-        for start, end, stream, corr, name, op, place, begin, thread in self.rows(
-                "SELECT start, end, raw.stream, raw.corr, names.name, op, place, begin, thread FROM raw JOIN names ON names.id "
+        # Without the numbers of launches, or with some of them, operations are in the order in which they began.
+        without, = next(self.rows("SELECT EXISTS(SELECT 1 FROM raw WHERE corr IS NULL)"))
+        for start, end, stream, name, op, place, begin, thread in self.rows(
+                "SELECT start, end, raw.stream, names.name, op, place, begin, thread FROM raw JOIN names ON names.id "
                 "= raw.name LEFT JOIN host_launches ON host_launches.corr = raw.corr "
-                "ORDER BY raw.corr IS NULL, raw.corr, start, raw.id"):
+                f"ORDER BY {'' if without else 'raw.corr, '}start, raw.id"):
             self.index += STEP
-            number = None if corr is None else self.index
+            number = self.index
             program, instruction = (None, None) if op is None else ops[op]
             call = self.calls_of_kernel(program, instruction, name, stream, place) if is_nccl(name) else None
-            if number is not None:
-                if begin is not None:
-                    self.timeline.add("launches", number, begin, thread)
-                if op is not None:
-                    self.order(program, instruction, number, stream, (start, end), call is not None)
+            if begin is not None:
+                self.timeline.add("launches", number, begin, thread)
+            if op is not None:
+                self.order(program, instruction, number, stream, (start, end), call is not None)
             label = name if call is None else instruction
             self.timeline.add("ops", start, end, stream, number, self.timeline.name(label), None, call, place)
         self.end()

@@ -382,6 +382,18 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         (start, end), = self.collective()
         self.assert_times((start, found[0, "second"], found[0, "third"]), (50, (50, 90), (end, end + 10)))
 
+    def test_kernels_without_launches(self):
+        """They wait in the order in which they began."""
+        profile = Profile(devices=2, modules=[step(2)])
+        for device in range(2):
+            for start, duration, name, op, stream in ((100, 50, "first", "fusion.1", 7), (150, 60, SUM, "all-reduce-start.1", 20),
+                                                      (150, 40, "second", "fusion.2", 7), (210, 10, "third", "fusion.3", 7)):
+                profile.kernel(device, start, duration, 0, name, op, "jit_step", stream, correlation=-1)
+        self.imported(self.profile(profile))
+        found = self.run_imported()
+        (start, end), = self.collective()
+        self.assert_times((start, found[0, "second"], found[0, "third"]), (50, (50, 90), (end, end + 10)))
+
     def test_late_launches(self):
         """The host launches the third kernel 300 us after the first one began; nothing else keeps it waiting."""
         profile = Profile(modules=[step(1)])
