@@ -42,6 +42,12 @@ class Communication:
     def of_text(text):
         return Communication(**json.loads(text))
 
+    @staticmethod
+    def all_of_text(text):
+        """Of one call, or of the list of those that one operation executes; none of no text."""
+        found = json.loads(text) if text else []
+        return [Communication(**one) for one in (found if isinstance(found, list) else [found])]
+
 
 def kind_of(name):
     """None for calls that are no communication, such as `wait`."""
@@ -119,6 +125,17 @@ def communication(name, into, out, members, group, root=0, in_splits=(), out_spl
             found.sends = found.sends or [(into or 0) // members] * members
             found.receives = found.receives or [(out or 0) // members] * members
     return found
+
+
+def unnamed_group(ranks, size, groups):
+    """A name for the process group of a call that has none: of the same ranks it is the same one, and so it is of those of
+    which only the number is known. `groups` {name: ranks} are those that have a name."""
+    if not ranks:
+        return f"{size} ranks"
+    name = f"ranks {ranks[0]} to {ranks[-1]}, {len(ranks)}"
+    while groups.get(name, ranks) != ranks:
+        name += "'"
+    return name
 
 
 def bytes_of(elements, dtype):

@@ -12,7 +12,8 @@ SIZES = {
     "u8": 1, "i8": 1, "ui8": 1, "si8": 1, "i1": 1, "qint8": 1, "quint8": 1, "f8e4m3": 1, "f8e5m2": 1, "f8e4m3fn": 1,
     "f8e4m3b11fnuz": 1, "f8e5m2fnuz": 1, "f8e4m3fnuz": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
     "float8_e5m2fnuz": 1, "f8e3m4": 1, "f8e8m0fnu": 1, "float8_e8m0fnu": 1,
-    "c128": 16, "complexdouble": 16, "c10::complex<double>": 16,
+    "float4_e2m1fn_x2": 1, "bits8": 1, "bits1x8": 1, "bits2x4": 1, "bits4x2": 1, "quint4x2": 1, "quint2x4": 1, "bits16": 2,
+    "qint32": 4, "c128": 16, "complexdouble": 16, "c10::complex<double>": 16,
 }
 
 

@@ -54,6 +54,11 @@ def world_of(options, timelines):
 def imported_job(options, timelines, notes, what):
     timelines = sorted(timelines, key=lambda timeline: timeline.rank)
     world = world_of(options, timelines)
+    for timeline in timelines:
+        # Lists of ranks may have been cut short (saveNcclMeta writes 30): groups of as many ranks as the job has all of them.
+        for name, size in timeline.sizes.items():
+            if size == world:
+                timeline.groups.setdefault(name, [])
     stand_ins = which_ranks(timelines, world, options.fill)
     overlap = options.overlap or ("network" if any(timeline.has_waits for timeline in timelines) else "traced")
     job = Writing(options, timelines, stand_ins, world, notes, overlap)
@@ -67,7 +72,7 @@ def imported_job(options, timelines, notes, what):
     chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
-    for place, text in own_communication.remarks(timelines):
+    for place, text in [*own_communication.remarks(timelines), *own_communication.left_out(timelines, job.calls.counts)]:
         imported.refuse(place, text)
     imported.counts = job.counts()
     return imported

@@ -113,7 +113,8 @@ class Job:
         ranks = self.groups.ranks(call.group)
         if ranks is None:
             raise timeline.error(place, f"process group '{call.group}' is not known: no distributedInfo, no 'Process "
-                                        f"Group Ranks' and no process_group:init says which ranks it has")
+                                        f"Group Ranks' (torch.profiler cuts lists of more than 30 short) and no "
+                                        f"process_group:init says which ranks it has")
         if self.groups.rank not in ranks:
             raise timeline.error(place, f"rank {self.groups.rank} calls {call.kind} of process group '{call.group}', "
                                         f"whose ranks are {ranks}")

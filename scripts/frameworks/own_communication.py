@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels and copies that communicate without NCCL: a trace does not say what they send, or to whom, so that they count as
-compute of their traced time."""
+compute of their traced time. And calls that no kernel of NCCL executes."""
 
 import re
 
@@ -44,6 +44,21 @@ def remarks(timelines):
     return [(first, f"kernels and copies communicate without NCCL, and count as compute with their traced times, which no "
                     f"network changes: {share(sum(times.values()), whole)} of the accelerators' time; {', '.join(parts)}"
                     f"{more}")]
+
+
+def left_out(timelines, counts):
+    """[(file, text)]: at most one, of the kinds of calls that the host has made, and no kernel of NCCL executes; `counts`:
+    of the calls that have been written."""
+    found, first = {}, None
+    for timeline in timelines:
+        for kind, count in timeline.all("SELECT json_extract(call, '$.kind'), COUNT(*) FROM calls WHERE used = 0 AND call IS NOT "
+                                        "NULL GROUP BY 1") if timeline.has_ops else ():
+            if kind not in counts and kind != "unknown":
+                first = first or timeline.path
+                found[kind] = found.get(kind, 0) + count
+    listed = ", ".join(f"{kind} ({count} times)" for kind, count in sorted(found.items()))
+    return [(first, f"calls that the host has made, and no kernel of NCCL or RCCL executes, are left out, as those of Gloo, "
+                    f"oneCCL or copy engines: {listed}")] if found else []
 
 
 def share(part, whole):

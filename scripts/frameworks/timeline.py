@@ -67,6 +67,7 @@ class Timeline:
         self.path, self.rank, self.world = str(path), None, None
         self.least = 1  # ranks that the job has at least, by the sizes of its groups
         self.groups = {}  # name: ranks, [] for all
+        self.sizes = {}  # numbers of their ranks, also of groups whose ranks the trace does not list
         self.called = None
         self.origin = 0  # of times here, by the clock of the profiler: since 1970, times have more than 64 bits
         folder = tempfile.mkdtemp(prefix="weft-import-")
@@ -146,12 +147,14 @@ class Timeline:
 
     def message_groups(self):
         """Names of the groups in which the rank sends or receives, after finish()."""
-        return sorted(self.groups_of_calls("json_extract(call, '$.kind') IN ('send', 'recv')"))
+        return sorted(self.groups_of_calls("COALESCE(json_extract(call, '$.kind'), json_extract(call, '$[0].kind')) IN "
+                                           "('send', 'recv')"))
 
     def groups_of_calls(self, condition):
         tables = " UNION ".join(f"SELECT call FROM {table} WHERE {condition}" for table in ("ops", "calls", "hosts",
                                                                                              "recorded"))
-        return {str(name) for name, in self.all(f"SELECT DISTINCT json_extract(call, '$.group') FROM ({tables})")}
+        return {str(name) for name, in self.all("SELECT DISTINCT COALESCE(json_extract(call, '$.group'), json_extract(call, "
+                                                f"'$[0].group')) FROM ({tables})")}
 
     def error(self, place, what):
         return InputError(self.path, place, what)
@@ -417,11 +420,11 @@ class ProgramOfTimeline:
                                                 "whose replayed kernels have no ranges")
             return found
         found = self.recorded_calls(external, begin, thread)
-        own = Communication.of_text(call) if call else None
-        if not found and own:
-            found = [own]
-        if own and len(found) == 1 and found[0].kind == own.kind and found[0].size is None:
-            found = [own]
+        own = Communication.all_of_text(call)
+        if not found:
+            found = own
+        if len(own) == len(found) == 1 and found[0].kind == own[0].kind and found[0].size is None:
+            found = own
         if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in MESSAGES):
             grouped = self.grouped_calls(name, begin, thread)
             found = grouped or found
@@ -436,7 +439,7 @@ class ProgramOfTimeline:
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
-        return self.take("TRUE", begin, thread, MESSAGES if kind == "messages" else (kind,))
+        return self.take("TRUE", begin, thread, MESSAGES if kind == "messages" else (kind,) if kind else None)
 
     def take(self, which, begin, thread, wanted):
         """Calls of these kinds (None: of all) that the thread made up to the launch of a kernel of NCCL, and after the
@@ -481,8 +484,8 @@ class ProgramOfTimeline:
     def recorded_calls(self, external, begin, thread):
         row = None
         if external is not None:
-            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL",
-                                     (external,)).fetchone()
+            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL "
+                                     "ORDER BY used, id LIMIT 1", (external,)).fetchone()
         if row is None and begin is not None:
             row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 "
                                      "AND thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",

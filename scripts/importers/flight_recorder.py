@@ -158,6 +158,7 @@ class Dump:
             kernels[group, messages, sequence] = (duration, record, line)
             return
         if kind_of(plain) is None:
+            self.notes.add(f"calls of '{plain[:40]}', which is no communication that is known, are left out", self.path)
             return
         size = len(self.groups.get(group) or []) or 1
         into, out = (self.bytes(entry, side, at, line) for side in ("input", "output"))

@@ -11,7 +11,7 @@ from importing.imported import Imported
 from support.console import natural
 
 from . import hlo_text, stable_text
-from .program import COLLECTIVES, ELEMENTWISE, FREE, HALVES, PARTS
+from .program import COLLECTIVES, ELEMENTWISE, FREE, HALVES, PARTS, device_groups
 from .trips import trips_of
 
 SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
@@ -210,26 +210,8 @@ class Plan:
         return 0
 
     def division(self, one, base):
-        """The groups of ranks, as a number of self.divisions: CollectiveOpGroupMode of
-        xla/service/collective_ops_utils.h."""
-        replicas, partitions = self.module.replicas, self.module.partitions
-        whole = list(range(self.ranks))
-        crosses_partitions = base in ("collective-permute", "all-to-all", "collective-broadcast")
-        if one.channel and one.global_ids:
-            groups = one.groups or [whole]
-        elif one.channel and crosses_partitions:
-            named = one.groups or ([] if base == "collective-permute" else [list(range(partitions))])
-            groups = [[replica * partitions + number for number in group] for replica in range(replicas)
-                      for group in named]
-        elif one.channel:
-            named = one.groups or [list(range(replicas))]
-            groups = [[replica * partitions + part for replica in group for part in range(partitions)]
-                      for group in named]
-        elif replicas == 1 and partitions > 1 and one.groups:
-            groups = one.groups  # StableHLO, and modules without this in their head: numbers are devices
-        else:
-            named = one.groups or ([] if base == "collective-permute" else [list(range(replicas))])
-            groups = [[number * partitions + part for number in group] for part in range(partitions) for group in named]
+        """The groups of ranks, as a number of self.divisions."""
+        groups = device_groups(one, base, self.module.replicas, self.module.partitions)
         self.check(one, groups, base)
         number = self.divisions.setdefault((base == "collective-permute", *map(tuple, groups)), len(self.divisions))
         if base == "collective-permute":

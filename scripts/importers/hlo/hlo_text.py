@@ -78,7 +78,7 @@ def read_shape(text, at, path, line):
 
 class HloReader:
     def __init__(self, path):
-        self.module, self.path = Module(str(path)), str(path)
+        self.module, self.path, self.name = Module(str(path)), str(path), ""
         self.shapes = {}
         self.scheduled = False  # compiled, to the end
         self.sharded = None  # line of a divided tensor
@@ -125,6 +125,7 @@ class HloReader:
 
     def header(self, text):
         self.scheduled = "is_scheduled=true" in text
+        self.name = re.match(r"HloModule\s+([^\s,]*)", text + " ,").group(1) if text.startswith("HloModule ") else ""
         for key, field in (("replica_count", "replicas"), ("num_partitions", "partitions")):
             if (found := re.search(rf"{key}=(\d+)", text)):
                 setattr(self.module, field, max(1, int(found.group(1))))

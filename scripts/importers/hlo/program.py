@@ -157,20 +157,32 @@ PART = re.compile(r"(.+?)(?::\((\d{1,9})\)(\d{1,9}))?")
 
 
 def mesh_groups(found, most):
-    """mesh['x'=2,'y'=4] {'y'}, a match of MESH: devices as an array with named axes, and a group for each position on
-    the axes that are not listed. 'y':(2)2 is a part of an axis: of 2 blocks of it, 2 each; device_ids=([4,2]T(1,0)) or
-    device_ids=(0,2,1,3) are the devices in the array. So do Mesh::ToString, AxisRef::ToString (xla/hlo/ir/
-    mesh_and_axis.cc) and MeshAxesReplicaGroupList::flattened_replica_groups (replica_group.cc) of XLA. None if it does
-    not fit together or has more than `most` devices."""
+    """mesh['x'=2,'y'=4] {'y'}, a match of MESH: the groups of mesh_device_groups(). 'y':(2)2 is a part of an axis: of 2
+    blocks of it, 2 each; device_ids=([4,2]T(1,0)) or device_ids=(0,2,1,3) are the devices in the array."""
     axes = [AXIS.fullmatch(one.strip().replace("'", "")) for one in (found[1] or found[2] or "").split(",")]
     parts = [PART.fullmatch(one.strip().replace("'", "")) for one in found[4].split(",")]
     if not all(axes) or not all(parts):
         return None
     sizes = {one[1]: int(one[2]) for one in axes}
-    count = math.prod(sizes.values())
     taken = [(one[1], int(one[2] or 1), int(one[3] or sizes.get(one[1], 0))) for one in parts]
-    fits = len(sizes) == len(axes) and 0 < count <= most and all(
-        name in sizes and 0 < first * size <= sizes[name] for name, first, size in taken)
+    devices, iota = whole_list(found[3] or ""), IOTA.fullmatch(found[3] or "")
+    if iota:
+        rows, permuted = whole_list(iota[1]), whole_list(iota[2] or "")
+        if not 0 < math.prod(rows) <= most or (permuted and sorted(permuted) != list(range(len(rows)))):
+            return None
+        devices = iota_groups([1, math.prod(rows)], rows, permuted)[0]
+    return mesh_device_groups(sizes, taken, devices, most) if len(sizes) == len(axes) else None
+
+
+def mesh_device_groups(sizes, taken, devices, most):
+    """Devices as an array with the axes {name: size}, and a group for each position on the axes that are not among
+    `taken`: (name, size of what is before on the axis, its own size). `devices` are those in the array, if they are in
+    another order. So do Mesh::ToString, AxisRef::ToString (xla/hlo/ir/mesh_and_axis.cc) and
+    MeshAxesReplicaGroupList::flattened_replica_groups (replica_group.cc) of XLA. None if it does not fit together or has
+    more than `most` devices."""
+    count = math.prod(sizes.values())
+    fits = 0 < count <= most and all(size > 0 for size in sizes.values()) and all(
+        name in sizes and first > 0 and 0 < first * size <= sizes[name] for name, first, size in taken)
     if not fits:
         return None
     dims, places = [], {}  # places: (axis, size of what is before on it, its own) -> number of the dimension
@@ -186,16 +198,28 @@ def mesh_groups(found, most):
         return None
     order = [*(i for i in range(len(dims)) if i not in grouped), *grouped]
     size = math.prod(dims[i] for i in grouped)
-    devices, iota = whole_list(found[3] or ""), IOTA.fullmatch(found[3] or "")
-    if iota:
-        rows, permuted = whole_list(iota[1]), whole_list(iota[2] or "")
-        if math.prod(rows) != count or (permuted and sorted(permuted) != list(range(len(rows)))):
-            return None
-        devices = iota_groups([1, count], rows, permuted)[0]
     if devices and sorted(devices) != list(range(count)):
         return None
     return [[devices[one] if devices else one for one in group]
             for group in iota_groups([count // size, size], dims, order)]
+
+
+def device_groups(one, base, replicas, partitions):
+    """The groups of devices (replica x partitions + partition) of a collective, or the pairs of a collective-permute:
+    CollectiveOpGroupMode of xla/service/collective_ops_utils.h."""
+    crosses_partitions = base in ("collective-permute", "all-to-all", "collective-broadcast")
+    if one.channel and one.global_ids:
+        return one.groups or [list(range(replicas * partitions))]
+    if one.channel and crosses_partitions:
+        named = one.groups or ([] if base == "collective-permute" else [list(range(partitions))])
+        return [[replica * partitions + number for number in group] for replica in range(replicas) for group in named]
+    if one.channel:
+        named = one.groups or [list(range(replicas))]
+        return [[replica * partitions + part for replica in group for part in range(partitions)] for group in named]
+    if replicas == 1 and partitions > 1 and one.groups:
+        return one.groups  # StableHLO, and modules without this in their head: numbers are devices
+    named = one.groups or ([] if base == "collective-permute" else [list(range(replicas))])
+    return [[number * partitions + part for number in group] for part in range(partitions) for group in named]
 
 
 def divides_by_name(sharding):

@@ -76,7 +76,8 @@ def looks_like_graph_def(path):
                 kinds.add(number)
                 first = value if first is None and number == 1 else first
             if isinstance(first, Part):
-                return kinds <= {1, 2, 3, 4, 5} and {1, 2} <= {number for number, _ in first.fields()}
+                named = {number for number, value in first.fields() if isinstance(value, Part)}
+                return kinds <= {1, 2, 3, 4, 5} and {1, 2} <= named
             return kinds == {1, 2} and first is not None
     except (OSError, WireError):
         return False

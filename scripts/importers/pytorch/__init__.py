@@ -25,8 +25,6 @@ def add_arguments(parser):
     add_gpu_arguments(parser)
     parser.add_argument("--device", metavar="NAME", help="of execution traces, which have no times: device whose times "
                         "operators take, such as h100 (workloads/devices)")
-
-
     parser.add_argument("--step", metavar="N", type=whole, help="of traces of torch.profiler with several steps: only "
                         "what the host launched during ProfilerStep#N")
 
@@ -36,14 +34,18 @@ def kind_of_file(path):
     return "kineto" if kineto.looks_like(start) else "execution" if execution.looks_like(start) else None
 
 
+def candidates(path):
+    path = pathlib.Path(path)
+    return sorted({one for name in NAMES for one in path.glob(name)}) if path.is_dir() else [path]
+
+
 def files_of(path):
     """{kind: files} of a folder or a file."""
     path = pathlib.Path(path)
     if not path.exists():
         raise InputError(path, None, "there is no such file or folder")
-    names = sorted({one for name in NAMES for one in path.glob(name)}) if path.is_dir() else [path]
     found = {"kineto": [], "execution": []}
-    for one in names:
+    for one in candidates(path):
         kind = kind_of_file(one)
         if kind:
             found[kind].append(one)
@@ -83,6 +85,9 @@ def rank_of_name(path):
 def read(options):
     files, notes = files_of(options.input), Notes()
     if not any(files.values()):
+        if of_xla := next((one for one in candidates(options.input) if kineto.is_of_xla(beginning(one, START))), None):
+            raise InputError(of_xla, None, "XLA's profiler has written this trace for viewers, without what communicates; expected "
+                                           "traces of torch.profiler. `weft import xplane` reads the *.xplane.pb beside it")
         raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
                                               "trace ('schema' and 'nodes') here")
     check_others(pathlib.Path(options.input), [*files["execution"], *files["kineto"]], notes)

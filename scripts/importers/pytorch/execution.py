@@ -5,7 +5,8 @@ tensors, without times. The time of an operator of the accelerator is that of a 
 import json
 import sqlite3
 
-from frameworks.communications import MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
+from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers,
+                                       unnamed_group)
 from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -25,6 +26,11 @@ def whole(value):
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
 
+def messages_of(sequence):
+    """Of (number, whether it is of messages); None if it is the number alone."""
+    return bool(sequence[1]) if isinstance(sequence, list) and len(sequence) > 1 else None
+
+
 class Execution:
     """Puts the nodes of a file into a timeline."""
 
@@ -33,7 +39,7 @@ class Execution:
         self.timeline = Timeline(path)
         self.nodes = self.timeline.database
         self.nodes.execute("CREATE TABLE nodes (id INTEGER PRIMARY KEY, parent INTEGER, name INTEGER, record INTEGER,"
-                           " took INTEGER, kernel INTEGER, call TEXT, wait INTEGER)")
+                           " took INTEGER, kernel INTEGER, call TEXT, wait TEXT)")
         self.rows = []
 
     def error(self, node, what):
@@ -80,7 +86,7 @@ class Execution:
         else:
             took, is_kernel = self.kernel(number, name, node, inputs)
         self.rows.append((number, whole(parent), self.timeline.name(name), whole(record), min(took, LONGEST), is_kernel,
-                          call.text() if call else None, whole(wait)))
+                          call.text() if call else None, wait))
         if len(self.rows) >= 5000:
             self.put()
 
@@ -111,7 +117,7 @@ class Execution:
             raise self.error(number, "its process groups are no list of maps with 'pg_name' and 'ranks'") from None
 
     def call(self, number, inputs, outputs):
-        """(communication, None), or (None, sequence number) of a wait. The values are those of RECORD_PARAM_COMMS:
+        """(communication, None), or (None, [group, number, whether it is of a message] as text) of a wait. The values are those of RECORD_PARAM_COMMS:
         tensors, sequence, (group, description), rank or root, name, splits, first rank, stride, size."""
         at = next((i for i, value in enumerate(inputs) if isinstance(value, str) and i >= 2), None)
         if at is None:
@@ -121,17 +127,24 @@ class Execution:
             sequence = inputs[at - 3][0] if isinstance(inputs[at - 3], list) and inputs[at - 3] else inputs[at - 3]
             sequence = sequence if isinstance(sequence, int) else None
         if "wait" in name:
-            return None, sequence
+            pair = inputs[at - 2]
+            group = pair[0] if isinstance(pair, list) and pair else ""
+            return None, None if sequence is None else json.dumps([str(group), sequence, messages_of(inputs[at - 3])])
         if kind_of(name) is None:
             return None, None
         pair = inputs[at - 2]
-        group = str((pair[0] if pair else "0") if isinstance(pair, list) else pair) or "0"
+        group = str((pair[0] if pair else "") if isinstance(pair, list) else pair)
         tail = inputs[at + 1:]
         splits = [one if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
         regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MAX_RANKS
-        if regular and not self.timeline.groups.get(group):
-            self.timeline.groups[group] = [start + stride * i for i in range(size)]
+        ranks = [start + stride * i for i in range(size)] if regular else None
+        if not group:
+            group = unnamed_group(ranks, size, self.timeline.groups) if (size or 0) > 0 else "0"
+        if (size or 0) > 0:
+            self.timeline.sizes[group] = size
+        if ranks and not self.timeline.groups.get(group):
+            self.timeline.groups[group] = ranks
         members = size or len(self.timeline.groups.get(group) or []) or 1
         root = inputs[at - 1] if isinstance(inputs[at - 1], int) else 0
         try:
@@ -178,13 +191,17 @@ class Execution:
         if call is not None:
             found = Communication.of_text(call)
             stream = timeline.stream("communication", found.group)
-            self.calls[found.sequence] = (stream, number)
+            # Each group numbers its collectives, and its messages; before PyTorch 2.4 a wait has the number alone.
+            for key in ((found.group, found.sequence, found.kind in ("send", "recv")), (found.group, found.sequence), found.sequence):
+                self.calls[key] = (stream, number)
             if record is not None:
                 timeline.add("recorded", record, call)
             timeline.add("ops", self.now, self.now, stream, number, timeline.name(found.kind), None, call, None)
         elif wait is not None:
-            if wait in self.calls:
-                stream, corr = self.calls[wait]
+            group, sequence, messages = json.loads(wait)
+            key = sequence if not group else (group, sequence) if messages is None else (group, sequence, messages)
+            if key in self.calls:
+                stream, corr = self.calls[key]
                 timeline.add("waits", number, timeline.stream("compute", 0), stream, corr + 1)
         else:
             timeline.add("ops", self.now, self.now + took, timeline.stream("compute", 0), number, name, None, None,

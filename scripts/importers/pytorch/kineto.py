@@ -6,24 +6,45 @@ import decimal
 import re
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
-                                       kind_of, kind_of_kernel, numbers)
+                                       kind_of, kind_of_kernel, numbers, unnamed_group)
 from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import FARTHEST, Timeline
 from importing.errors import InputError
 
-ACCELERATOR = {"kernel", "gpu_memcpy", "gpu_memset"}
-RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1_runtime"}
+# Of libkineto/src/ActivityType.cpp; accelerators other than NVIDIA's and AMD's have names of their own, as xpu_runtime.
+ACCELERATOR = {"kernel", "gpu_memcpy", "gpu_memset", "mlu_memcpy", "mlu_memset"}
+RUNTIME = re.compile(r"(\w+_)?(runtime|driver)")
 SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
          "hipStreamSynchronize", "hipEventSynchronize")
 # Microseconds, also of a clock that began in 1970. The digits of a Decimal suffice for them in picoseconds.
 LATEST = 1 << 63
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # torch/profiler/profiler.py, profile.step
+OF_XLA = 200  # characters before the events of a trace of XLA
+CUT = re.compile(r"\[((?:\d{1,9}, )*\d{1,9}), \.\.\., (\d{1,9})\]")
 OF_RUNTIME = -2  # instead of a stream
+
+
+def is_of_xla(start):
+    """XLA's profiler writes such files, too, for viewers (trace_events_to_json.cc), and *.xplane.pb beside them."""
+    return '"highres-ticks"' in start[:OF_XLA]
 
 
 def looks_like(start):
     """Recognises a file by its first characters."""
-    return '"traceEvents"' in start or '"schemaVersion"' in start or ('"ph"' in start and '"ts"' in start)
+    return not is_of_xla(start) and ('"traceEvents"' in start or '"schemaVersion"' in start or
+                                     ('"ph"' in start and '"ts"' in start))
+
+
+def ranks_of_cut(text, size):
+    """Of a list that has been cut short, [0, 8, ..., 504]: the first ones and the last one (format_list in saveNcclMeta), if
+    all of them are at one distance."""
+    found = CUT.fullmatch(text) if isinstance(text, str) else None
+    if not found or size > MAX_RANKS:
+        return None
+    first, last = [int(one) for one in found[1].split(",")], int(found[2])
+    stride = first[1] - first[0] if len(first) > 1 else 0
+    ranks = [first[0] + stride * at for at in range(size)]
+    return ranks if stride > 0 and ranks[:len(first)] == first and ranks[-1] == last else None
 
 
 class Kineto:
@@ -33,7 +54,6 @@ class Kineto:
         self.step, self.steps = step, {}  # the one to read, or None for all; of the trace: {number: (begin, end)}
         self.sync_events = False
         self.counted = {}
-        self.sizes = {}  # of process groups, by name
         self.began = False
 
     def error(self, line, what):
@@ -46,7 +66,6 @@ class Kineto:
             elif key == "distributedInfo" and isinstance(value, dict):
                 self.job(value, line)
         self.timeline.has_times = True
-        self.groups_of_all()
         if self.step is not None:
             self.select_step()
         self.timeline.finish()
@@ -91,7 +110,7 @@ class Kineto:
         kind = str(event.get("cat", "")).lower()
         if kind in ACCELERATOR:
             self.operation(event, line, kind)
-        elif kind in RUNTIME:
+        elif RUNTIME.fullmatch(kind):
             self.call_of_runtime(event, line)
         elif kind == "cuda_sync":
             self.sync(event, line)
@@ -226,8 +245,7 @@ class Kineto:
             return None
         into, out = (self.elements(arguments, key, line) for key in ("In msg nelems", "Out msg nelems"))
         size = self.number(arguments, "Group size", line) or 1
-        group = str(arguments.get("Process Group Name", "0")) or "0"
-        self.group(arguments, group, size, line)
+        group = self.group(arguments, str(arguments.get("Process Group Name") or ""), size, line)
         if (into or out) and bytes_of(1, dtype) is None:
             raise self.error(line, f"'dtype' is '{dtype}', whose size is not known")
         root = self.number(arguments, "Rank", line) or 0
@@ -247,22 +265,17 @@ class Kineto:
                 found.peer_position = None
         return found
 
-    def groups_of_all(self):
-        """Groups whose lists of ranks have been cut short (saveNcclMeta writes 30) and that distributedInfo does not list:
-        those of as many ranks as the job has all of them."""
-        world = self.timeline.world or self.timeline.least
-        for name, size in self.sizes.items():
-            if size == world:
-                self.timeline.groups.setdefault(name, [])
-
     def group(self, arguments, name, size, line):
-        self.sizes[name] = size
-        self.timeline.least = max(self.timeline.least, size)
-        if self.timeline.groups.get(name):
-            return
-        ranks = self.ranks(arguments.get("Process Group Ranks"), line)
+        """The name of the process group of a call. Before version 2.3 PyTorch writes none (saveNcclMeta): those of the same
+        ranks are then one group, and those of which only the size is known are one, too."""
+        listed = arguments.get("Process Group Ranks")
+        ranks = self.ranks(listed, line) or ranks_of_cut(listed, size)
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
-        if ranks:
+        name = name or unnamed_group(ranks, size, self.timeline.groups)
+        self.timeline.sizes[name] = size
+        self.timeline.least = max(self.timeline.least, size)
+        if ranks and not self.timeline.groups.get(name):
             self.timeline.groups[name] = ranks
+        return name

@@ -38,6 +38,19 @@ class FlightRecorder(ImportTest):
             dump.call("all_reduce", at, [[elements]], took=took)
         return dump
 
+    def test_calls_of_a_kind_that_is_not_known(self):
+        """They are listed; those of other backends have their name before the colon."""
+        dumps = [self.step(rank) for rank in range(2)]
+        for dump in dumps:
+            for entry in dump.entries:
+                entry["profiling_name"] = entry["profiling_name"].replace("nccl:", "xccl:")
+            dump.call("window_put", 1200, [[4]])
+        self.dumps(*dumps)
+        read = self.imported("dumps")
+        self.assertEqual(read["operations"]["all_reduce"], 6)
+        self.assertIn("calls of 'window_put', which is no communication that is known, are left out (2 times)",
+                      [one["what"] for one in read["refused"]])
+
     def test_calls_at_their_times(self):
         """400 Gb/s take more than 83 us for 4 MiB, and less than 1 ms: the second all-reduce is enqueued after 100 us and
         comes after the first one, the third one at its time."""

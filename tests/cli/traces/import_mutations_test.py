@@ -27,6 +27,7 @@ import flight_files
 import hlo_files
 import nsys_files
 import onnx_files
+import xplane_files
 from kineto_files import data_parallel_step
 from weft_testing import SOURCE
 
@@ -65,6 +66,7 @@ def sources(folder):
     return {"kineto": ("pytorch", data_parallel_step(0, 2).text().encode(), both),
             "execution": ("pytorch", EXECUTION, [*both, "--device", "h100"]),
             "nsys": ("nsys", (folder / "report.sqlite").read_bytes(), []),
+            "xplane": ("xplane", xplane_files.two_gpus().coded(), []),
             "pickle": ("flight-recorder", pickle.dumps(recorded.whole(), 2), both),
             "recorded": ("flight-recorder", json.dumps(recorded.whole(), sort_keys=True, indent=1).encode(), both),
             "hlo": ("hlo", hlo_files.STEP.encode(), []), "stable": ("hlo", hlo_files.STABLE.encode(), []),

@@ -101,6 +101,16 @@ class Nsys(ImportTest):
         # 40 MiB take more than 800 us at 400 Gb/s.
         self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
 
+    def test_the_generic_kernel(self):
+        """NCCL's kernel for what it has no other one (src/device/generate.py) does not say what it does: the range before it
+        does."""
+        report = Report()
+        for process in range(2):
+            report.range(process, "ncclCommInitRank", 0, 5, INIT, WORLD, 2, process, process)
+            report.range(process, "ncclAllReduce", 18, 5, COLLECTIVE, WORLD, MIB)
+            report.kernel(process, 100, 20, 20, "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", 20)
+        self.assertEqual(self.imported(self.write_report(report))["bytes"], {"all_reduce": 2 * MIB})
+
     def test_two_communicators_in_one_group(self):
         """ncclGroupEnd launches a kernel for each communicator, in the order of their first calls: two calls of the first
         one are in its kernel. Kernels may start in the other order."""

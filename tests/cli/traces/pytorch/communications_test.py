@@ -4,6 +4,7 @@ kernels that carry them."""
 
 # Time limit: 600 s
 
+import json
 import pathlib
 import sys
 import unittest
@@ -194,6 +195,70 @@ class Communications(PytorchTest):
                          "times, which no network changes: 45 % of the accelerators' time; vllm::cross_device_reduce_1stage "
                          "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %), Memcpy PtoP (1 times, 5 %)")
         self.assertIn("cross_device_reduce_1stage", (self.folder / "out.yaml").read_text())
+
+    def test_calls_that_no_kernel_executes(self):
+        """Of Gloo, oneCCL, or copy engines: the trace has the call of the host, and no kernel of NCCL. They are listed; calls of
+        a kind that NCCL executes elsewhere are not, since a profile may end between a call and its kernel."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.kernel(100, 50, 10, "gemm")
+            trace.collective("allreduce", MIB, 150, 60, 14)
+            for external, name, out in ((8, "_allgather_base", 2 * MIB), (9, "allreduce", MIB)):
+                trace.add("cpu_op", "record_param_comms", 20 + external, 1, 1, 1000,
+                          **{"External id": external, "Record function id": external, **trace.parameters(name, MIB, out=out)})
+            trace.kernel(210, 10, 40, "adam")
+            self.traces(trace)
+        read = self.imported("traces")
+        self.assertEqual(read["operations"], {"all_reduce": 2, "compute": 4})
+        self.assertEqual([one["what"] for one in read["refused"]], [
+            "calls that the host has made, and no kernel of NCCL or RCCL executes, are left out, as those of Gloo, oneCCL or copy "
+            "engines: all_gather (2 times)"])
+
+    def test_elements_of_four_bits(self):
+        """Two in a byte, which is an element of PyTorch (c10/core/ScalarType.h)."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.collective("allreduce", 1000, 150, 60, 14, dtype="Float4_e2m1fn_x2")
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 1000})
+
+    def test_groups_without_names(self):
+        """Before PyTorch 2.3 calls have no name of their group, and its first rank and stride, or its size alone. Rows, columns
+        and all ranks of two by two were taken to be one group."""
+        for known in (True, False):
+            for rank in range(4):
+                trace = Trace(rank, 4, {"1": [rank // 2 * 2, rank // 2 * 2 + 1], "2": [rank % 2, rank % 2 + 2]})
+                for at, group in enumerate("120"):
+                    trace.collective("allreduce", 1000 * (at + 1), 150 + 30 * at, 20, 30 + 30 * at, group=group)
+                for event in trace.events:
+                    arguments = event["args"]
+                    if "Process Group Name" in arguments:
+                        ranks = json.loads(arguments.pop("Process Group Ranks"))
+                        for key in ("Process Group Name", "Process Group Description", "Rank"):
+                            del arguments[key]
+                        if known:
+                            arguments.update({"Global rank start": ranks[0], "Global rank stride": ranks[1] - ranks[0]})
+                path = trace.write(self.folder / "traces")
+                head, _, rest = path.read_text().partition('"distributedInfo"')
+                path.write_text(head + '"displayTimeUnit"' + rest.partition('"displayTimeUnit"')[2])
+            if known:
+                self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 4 * 6 * 4000})
+                groups = json.loads((self.folder / "out.groups.json").read_text())
+                self.assertEqual(sorted(groups.values()), [[0, 1], [0, 2], [1, 3], [2, 3]])
+                self.run_imported()
+            else:
+                self.refused("traces", says=["process group '2 ranks' is not known"])
+
+    def test_numbers_of_calls_that_repeat(self):
+        """Two calls have one External id, as of two threads: each kernel is one of them, and not both the first."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            for at, elements in enumerate((1000, 2000)):
+                trace.add("cpu_op", "record_param_comms", 20 + 10 * at, 5, 1, 1000,
+                          **{"External id": 1, "Record function id": at, **trace.parameters("allreduce", elements)})
+                trace.kernel(100 + 50 * at, 20, 22 + 10 * at, REDUCE, NCCL, **{"External id": 1})
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 4 * 3000})
 
     def test_rccl_calls_some_kernels_msccl(self):
         """They are its all-reduces, and no compute."""

@@ -130,6 +130,17 @@ class Order(PytorchTest):
         self.imported("traces", "--host", "none")
         self.assertEqual(self.run_imported()[0, "second"], (10, 20))
 
+    def test_the_host_is_late_on_other_accelerators(self):
+        """Kineto names calls of the runtime by the accelerator: xpu_runtime, mlu_runtime, privateuse1_driver."""
+        for kind in ("xpu_runtime", "xpu_driver", "mlu_runtime", "privateuse1_driver"):
+            trace = Trace()
+            trace.kernel(100, 20, 10, "first")
+            trace.kernel(400, 10, 395, "late")
+            path = trace.write(self.folder / "traces")
+            path.write_text(path.read_text().replace("cuda_runtime", kind))
+            self.imported("traces", "--overlap", "network")
+            self.assertEqual(self.run_imported()[0, "late"], (300, 310), kind)
+
     def test_the_host_waits_for_the_accelerator(self):
         """cudaStreamSynchronize returns when the all-reduce is done; 20 us later comes the next launch: whatever the
         network takes, the kernel starts 25 us behind its end."""

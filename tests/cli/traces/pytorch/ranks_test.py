@@ -3,6 +3,7 @@
 
 # Time limit: 600 s
 
+import json
 import pathlib
 import re
 import sys
@@ -215,6 +216,32 @@ class Ranks(PytorchTest):
             re.sub(r'"Process Group Ranks": "[^"]*"', '"Process Group Ranks": "[0, 1, 2, ...]"', text))
         read = self.imported("traces", "--fill", "symmetric")
         self.assertEqual((read["ranks"], read["operations"]), (64, {"all_reduce": 64}))
+
+    def cut_trace(self, form):
+        """Of rank 0 of 256, without distributedInfo: a group of every fourth rank, whose list is written by `form`."""
+        trace = Trace(0, 256, {"5": list(range(0, 256, 4))})
+        trace.collective("allreduce", 1000, 150, 20, 30, group="5")
+        head, _, rest = trace.text().partition('"distributedInfo"')
+        text = head + '"displayTimeUnit"' + rest.partition('"displayTimeUnit"')[2]
+        listed = ", ".join(map(str, range(0, 256, 4)))
+        self.assertIn(listed, text)
+        (self.folder / "traces").mkdir(exist_ok=True)
+        (self.folder / "traces" / "rank0.json").write_text(text.replace(f"[{listed}]", form))
+
+    def test_lists_of_ranks_that_have_been_cut_short(self):
+        """29 ranks and the last one, as saveNcclMeta writes them, are at one distance; of 30 alone the rest is not known. The
+        group of 64 was taken to be all 256 ranks."""
+        words = ["traces", "--fill", "symmetric", "--ranks", "256"]
+        first = [str(4 * at) for at in range(30)]
+        self.cut_trace(f"[{', '.join(first[:29])}, ..., 252]")
+        self.assertEqual(self.imported(*words)["operations"], {"all_reduce": 256})
+        groups = json.loads((self.folder / "out.groups.json").read_text())
+        self.assertEqual(sorted(groups.values()), [list(range(at, 256, 4)) for at in range(4)])
+        for form in (f"[{', '.join(first)}, ...]", f"[{', '.join(first[:29])}, ..., 255]"):
+            self.cut_trace(form)
+            self.refused(*words, says=["process group '5' is not known: .*cuts lists of more than 30 short"])
+        # All ranks of a job of 64.
+        self.assertEqual(self.imported("traces", "--fill", "symmetric")["operations"], {"all_reduce": 64})
 
     def test_ranks_that_do_not_do_the_same(self):
         one, two = data_parallel_step(0, 2), data_parallel_step(1, 2)

@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 import hlo_files
 import nsys_files
 import onnx_files
+import xplane_files
 from kineto_files import Trace, data_parallel_step
 from pytorch_testing import MIB, PytorchTest
 from weft_testing import SOURCE
@@ -135,6 +136,38 @@ class Reading(PytorchTest):
         self.imported("traces")
         self.run_imported()
 
+    def test_waits_of_several_groups(self):
+        """Each group numbers its calls, and messages apart from collectives: since PyTorch 2.4 a wait says (number, whether it is
+        of a message) and its group. It is for the first of three calls with the number 9."""
+        for rank in range(2):
+            tensor = [1, 2, 0, 1 << 20, 4, f"cuda:{rank}"]
+            small = [5, 6, 0, 1, 4, f"cuda:{rank}"]
+            self.execution(rank, [
+                ("aten::relu", [tensor], 1, [3, 4, 0, 1 << 20, 4, f"cuda:{rank}"]),
+                ("record_param_comms", [[tensor], [9, False], ["1", "dp"], rank, "allreduce", [], [], 0, 1, 2], 2),
+                ("record_param_comms", [[small], [9, False], ["2", "tp"], rank, "allreduce", [], [], 0, 1, 2], 3),
+                ("record_param_comms", [[small], [9, True], ["1", "dp"], 1 - rank, "send" if rank else "recv", [], [], 0, 1, 2], 4),
+                ("record_param_comms", [[9, False], ["1", "dp"], rank, "wait", [], [], -1, -1, 2], 5),
+                ("aten::add", [tensor, tensor], 6, [7, 8, 0, 1 << 20, 4, f"cuda:{rank}"])])
+        self.imported("traces", "--device", "h100")
+        found = self.run_imported()
+        # 4 MiB of the first one take 80 us and more.
+        end = max(end for _, end in self.reductions())
+        self.assertGreater(end, 80)
+        self.assertAlmostEqual(found[0, "aten::add"][1], end + 12 * MIB / 3.35e12 * 1e6, 3)
+
+    def test_groups_without_names_in_execution_traces(self):
+        """Before PyTorch 2.3 the name is empty, and the first rank and the stride say which ranks a group has."""
+        for rank in range(4):
+            tensor = [1, 2, 0, 1000, 4, f"cuda:{rank}"]
+            self.execution(rank, [
+                ("record_param_comms", [[tensor], 9 + at, ["", ""], rank, "allreduce", [], [], start, stride, size], 1 + at)
+                for at, (start, stride, size) in enumerate(((rank // 2 * 2, 1, 2), (rank % 2, 2, 2), (0, 1, 4)))])
+        self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 4 * 3 * 4000})
+        groups = json.loads((self.folder / "out.groups.json").read_text())
+        self.assertEqual(sorted(groups.values()), [[0, 1], [0, 2], [1, 3], [2, 3]])
+        self.run_imported()
+
     def test_execution_traces_of_the_host_alone(self):
         self.execution(0, [("aten::add", [[1, 2, 0, 8, 4, "cpu"]], 1, [3, 4, 0, 8, 4, "cpu"])])
         self.imported("traces")
@@ -147,6 +180,7 @@ class Reading(PytorchTest):
             self.assertEqual((folder / "pytorch" / f"rank{rank}.json").read_text(), data_parallel_step(rank, 2).text())
         self.assertEqual((folder / "step.hlo").read_text(), hlo_files.STEP)
         self.assertEqual((folder / "attention.onnx").read_bytes(), onnx_files.attention(16, 32))
+        self.assertEqual((folder / "two_gpus.xplane.pb").read_bytes(), xplane_files.two_gpus().coded())
         nsys_files.two_gpus().write(self.folder / "report.sqlite")
         first, second = (sqlite3.connect(path) for path in (folder / "two_gpus.sqlite", self.folder / "report.sqlite"))
         self.assertEqual(list(first.iterdump()), list(second.iterdump()))
