@@ -184,6 +184,48 @@ class Verdicts(PageTest):
         helped, _ = self.simulate(experiment)
         self.assertLess(helped["simulated_time_ps"], summary["simulated_time_ps"] / 2)
 
+    def test_messages_of_an_even_all_to_all_that_wait_behind_each_other(self):
+        """Four leaves of four hosts, with two links to spines: 16 x 15 messages of 1 MiB, all handed over at once, take the link
+        of a host 15 x 256 packets of 4,178 B and as many ACKs of 86 B, and each of the two links 4 x 12 / 2 times as much as one
+        message. Nearly all of them wait behind others of their sender, also on an ideal network, so that this is no delay: congestion
+        delays by what is left beside the link of a host, 1 - 15 / 24, and links that all are as busy leave nothing to other paths."""
+        topology = {"kind": "leaf_spine", "leaves": 4, "hosts_per_leaf": 4, "spines": 2, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+        experiment = {"topology": topology, "network": {**NETWORK, "mtu": "4096 B", "ack": "66 B", "load_balancing": "spray"},
+                      "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "linear", "size": "16 MiB"}}
+        summary, file = self.simulate(experiment)
+        packets = 15 * (1 << 20) // 4096
+        least = packets * (4096 + 82 + 86) * 8 / 400e9 * 1e12
+        self.show(file)
+        text = self.text(".verdict")
+        said = re.search(r"by at most ([0-9.]+) µs, ([0-9.]+) %, because (\S+ → host\d+|host\d+ → \S+) is busy", text)
+        time = float(table(file, "jobs")["time"][0])
+        self.assertIsNotNone(said, text)
+        self.assertAlmostEqual(float(said[2]) / 100, 1 - 15 / 24, delta=0.02)
+        self.assertAlmostEqual(float(said[1]) * 1e6, time - least, delta=0.01 * time)
+        ideal, _ = self.simulate(experiment, "--set", "network.fidelity=ideal", "--set", "network.load_balancing=ecmp")
+        saved = summary["simulated_time_ps"] - ideal["simulated_time_ps"]
+        self.assertAlmostEqual(float(said[1]) * 1e6, saved, delta=0.03 * time)
+        self.assertNotIn("load_balancing", text)
+
+    def test_slots_and_latencies_of_a_long_ring(self):
+        """A ring over two leaves with long links between them, in chunks of 16 KiB: NCCL's four slices of 8 KiB are less than what
+        is under way to the next rank and back. Only ranks at these links wait for slots; all others wait for these ranks."""
+        experiment = {"topology": {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 16, "spines": 16, "link_rate": "400 Gb/s",
+                                   "host_link_rate": "400 Gb/s", "host_link_delay": "100 ns", "link_delay": "1 us"},
+                      "network": {**NETWORK, "mtu": "4096 B", "ack": "66 B"},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "512 KiB"},
+                      "output": {"attribution": "full", "operations": True}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        said = re.search(r"against waiting for free slots at receivers, ([0-9.]+) % of the critical path", self.text(".verdict"))
+        self.assertIsNotNone(said, self.text(".verdict"))
+        more, _ = self.simulate(experiment, "--set", "workload.credits=16")
+        saved = 100 * (1 - more["simulated_time_ps"] / summary["simulated_time_ps"])
+        self.assertGreater(saved, 10)
+        self.assertGreater(float(said[1]), saved)
+        self.assertIn("fewer steps of the algorithm, shorter ways", self.text(".verdict"))
+
     def test_the_critical_path_says_how_much_congestion_delays(self):
         """Data-parallel ranks on random hosts wait for each other, and few of them for the link that two share: means over ranks
         say less than what an ideal network saves, and the path about as much."""
