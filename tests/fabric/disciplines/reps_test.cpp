@@ -103,11 +103,12 @@ TEST(reps, values_out_of_range_are_refused) {
   EXPECT_THROW(network_of("{load_balancing: spray, reps: {}}"), InputError);
 }
 
-// One of four spines is down for good, and routing does not know. L packets are lost that were under way to it. What
-// they had in the window is sent again after their loss is known, when the ACKs of all four queue pairs have come over
-// the other spines many times, so that all entropies that are kept lead there. In freezing mode none of these is lost
-// again. A sender that draws loses each with probability 1/4, and again: L / (1 - 1/4) in all, with a variance of L p /
-// (1 - p)^2 = 4/9 L.
+// One of four spines is down for good, and routing does not know. A packet, or its ACK, of which the hash of the way
+// back chooses the spine anew, goes there with probability p = 1 - (3/4)^2. Of eight windows of 32 packets L are lost,
+// about 256 p, a binomial. They are sent again after their loss is known, when the ACKs of the others have come many
+// times, so that all entropies that are kept lead over other spines: in freezing mode none of these is lost again. A
+// sender that draws loses each with probability p, and again: L / (1 - p) in all, with a variance of L p / (1 - p)^2. A
+// round trip has more packets than a window, so that a sender has no known entropy to spare.
 TEST(reps, freezing_sends_nothing_again_over_a_dead_link) {
   const auto lost = [](const std::string& freezing) {
     LeanMachine machine(
