@@ -36,7 +36,7 @@ OTHER_PATHS = "another placement of ranks, {paths}"
 # Where the link is that of a destination, all paths end there.
 SENDERS = "fewer senders at a time, less data to it, or a faster link may help; other paths would not"
 # Packets that were sent and did not arrive.
-ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
+ON_WIRES = "a link without errors and failures, {timer}or quicker recovery (`network.recovery`) may help"
 # Failures that a sentence lists.
 MOST_FAULTS = 3
 # Below this utilization of all links their rates hardly matter.
@@ -514,7 +514,7 @@ class Verdict:
         row = self.row_of(link) if link else None
         routing, paths = (self.other_routings(), self.other_paths()) if not self.evenly_busy(row) else ("", "")
         if kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum():
-            return ON_WIRES
+            return ON_WIRES.format(timer=self.timer())
         at_host = row is not None and links.reaches_host()[row]
         if kind in ("pause", "pacing") and self.fills(row):
             kind = "queueing"
@@ -524,6 +524,13 @@ class Verdict:
         others = (kind == "pacing" or kind == "pause" and routing) and row is not None and not at_host
         return (f"{OTHER_PATHS if others else ''}{'or ' if others and kind == 'pacing' else ''}{ADVICE[kind]}").format(
             paths=f"{paths}, " if paths else "", buffer=self.buffer())
+
+    def timer(self):
+        """The timer of recovery, if it has expired: on lossless links it is that of RDMA software, 67 ms, which is for losses at the end
+        of what is in flight."""
+        run = self.facts.run
+        expired = int(run.column("queue_pairs", "timeouts").sum()) if run.has("queue_pairs", "timeouts") else 0
+        return f"a shorter timer (`network.go_back_n.timeout`, or that of another recovery), which expired {expired:,} times, " if expired else ""
 
     def evenly_busy(self, row):
         """Whether all links of its class are about as busy, so that other paths of the same lengths save little."""
