@@ -295,7 +295,7 @@ class Verdict:
         row, demands = self.demands.edge_row, self.demands
         if row is None or demands.edge < max(demands.compute, demands.host):
             return ""
-        return f", because {self.facts.links.name(row)} is busy for {percent(demands.edge)} of it"
+        return f", because what has to pass {self.facts.links.name(row)} keeps it busy for {percent(demands.edge)} of it"
 
     def on_path(self):
         """Share of the critical path that congestion delays; without it what the ranks of the job were delayed on average."""

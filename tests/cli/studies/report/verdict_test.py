@@ -129,6 +129,24 @@ class Verdicts(PageTest):
         self.assertNotIn("network.buffer", self.text(".verdict"))
         self.assertNotIn("load_balancing", self.text(".verdict"))
 
+    def test_a_link_that_is_busy_with_packets_that_had_arrived(self):
+        """Losses have go-back-N send again what a receiver has thrown away, and timers what is still in a queue of 1.2 ms: the link of
+        the receiver is busy all the time. 64 messages of 1 MiB have to pass it, and without losses nothing else does."""
+        experiment = {"topology": {"kind": "star", "hosts": 65, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+                      "network": {**NETWORK, "buffer": {"size": "16 MiB"}},
+                      "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 64, "size": "1 MiB"},
+                      "output": {"attribution": "full", "operations": True}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        time, links = float(table(file, "jobs")["time"][0]), table(file, "links")
+        least = 64 * 256 * (4096 + 62 + 20) * 8 * 2.5  # ps
+        self.assertGreater(links["busy"].max(), 0.95 * time)
+        self.show(file)
+        said = re.search(r"delays the run, which takes [0-9.]+ ms, by at most ([0-9.]+) (µs|ms),", self.text(".verdict"))
+        self.assertIsNotNone(said, self.text(".verdict"))
+        self.assertAlmostEqual(float(said[1]) * {"µs": 1e6, "ms": 1e9}[said[2]], time - least, delta=0.01 * time)
+        lossless, _ = self.simulate(experiment, "--set", "network.flow_control=pfc")
+        self.assertAlmostEqual(summary["simulated_time_ps"] - lossless["simulated_time_ps"], time - least, delta=0.01 * time)
+
     def test_what_congestion_control_can_save(self):
         """With DCQCN the link of the receiver is idle for a part of the time: without that part, the run takes what 8 messages
         take there."""
@@ -197,7 +215,7 @@ class Verdicts(PageTest):
         least = packets * (4096 + 82 + 86) * 8 / 400e9 * 1e12
         self.show(file)
         text = self.text(".verdict")
-        said = re.search(r"by at most ([0-9.]+) µs, ([0-9.]+) %, because (\S+ → host\d+|host\d+ → \S+) is busy", text)
+        said = re.search(r"by at most ([0-9.]+) µs, ([0-9.]+) %, because what has to pass (\S+ → host\d+|host\d+ → \S+) keeps it busy", text)
         time = float(table(file, "jobs")["time"][0])
         self.assertIsNotNone(said, text)
         self.assertAlmostEqual(float(said[2]) / 100, 1 - 15 / 24, delta=0.02)
