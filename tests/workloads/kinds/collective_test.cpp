@@ -101,8 +101,7 @@ TEST(Collective, EstimateIsWhatTheStepsSend) {
 TEST(Collective, EstimateKnowsAlgorithmsThatSendMoreThanTheLeast) {
   const std::int64_t n = 32, size = std::int64_t{4} << 20;
   for (const auto& [algorithm, expected] :
-       {std::pair{"recursive_doubling", n * 5 * size}, std::pair{"halving_doubling", 2 * (n - 1) * size},
-        std::pair{"double_binary_tree", 2 * (n - 1) * size}}) {
+       {std::pair{"recursive_doubling", n * 5 * size}, std::pair{"halving_doubling", 2 * (n - 1) * size}}) {
     const auto workload = read_workload(
         fmt::format("{{kind: collective, collective: all_reduce, algorithm: {}, ranks: 32, size: 4 MiB}}", algorithm),
         context_of(32));
