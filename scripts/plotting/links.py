@@ -113,9 +113,13 @@ class Panel:
 
 
 def panel_grid(panels):
-    """Rows of panels: upward above downward where both exist, one column per class."""
+    """(rows of ways, classes): upward above downward where both exist, one column per class. Links of one level are beside the upward
+    ones, unless a class has both."""
     classes = list(dict.fromkeys(name for name, _ in panels))
-    ways = [way for way in (UP, DOWN, LEVEL) if any(way == found for _, found in panels)]
+    ways = [(way,) for way in (UP, DOWN, LEVEL) if any(way == found for _, found in panels)]
+    both = any((name, UP) in panels and (name, LEVEL) in panels for name in classes)
+    if (UP,) in ways and (LEVEL,) in ways and not both:
+        ways = [(UP, LEVEL), *(way for way in ways if way == (DOWN,))]
     return ways, classes
 
 
@@ -124,15 +128,16 @@ def plot_heat_map(results, save):
     panels = {key: Panel(links, rows) for key, rows in links.panels().items()}
     limit = percent_limit(links.utilization.max())
     ways, classes = panel_grid(panels)
-    heights = [max(min(max(panels[key].values.shape[0] for key in panels if key[1] == way), 40), 6) for way in ways]
+    heights = [max(min(max(panels[key].values.shape[0] for key in panels if key[1] in row), 40), 6) for row in ways]
     figure, grid = plt.subplots(len(ways), len(classes), squeeze=False, layout="constrained",
                                 figsize=(max(3.6 * len(classes), 6) + 1, 0.16 * sum(heights) + 1.1 * len(ways) + 0.8),
                                 gridspec_kw={"height_ratios": heights})
     image = None
-    for i, way in enumerate(ways):
+    for i, row in enumerate(ways):
         for j, name in enumerate(classes):
             axes = grid[i][j]
-            if (name, way) not in panels:
+            way = next((way for way in row if (name, way) in panels), None)
+            if way is None:
                 axes.axis("off")
                 continue
             image = panels[name, way].draw(axes, limit)

@@ -26,8 +26,26 @@ def queued(links):
     return (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.leaves_host()
 
 
+def needed(facts):
+    """The share of each link's payload that has to pass it: at a host's links what queue pairs were given, without what was sent again
+    for packets that had arrived, or that were thrown away after a loss. Of other links it is not known, and 1."""
+    run, links = facts.run, facts.links
+    share = np.ones(links.count)
+    if not run.has("queue_pairs", "host", "destination", "bytes") or not run.has("links", "payload_bytes"):
+        return share
+    source, destination, given = (column.astype(np.int64) for column in run.columns("queue_pairs", "host", "destination", "bytes"))
+    payload = run.column("links", "payload_bytes").astype(np.float64)
+    for at_host, nodes, ends in ((links.leaves_host(), links.source, source), (links.reaches_host(), links.target, destination)):
+        nodes, size = nodes.astype(np.int64), int(max(nodes.max(initial=0), ends.max(initial=0))) + 1
+        due = np.bincount(ends, weights=given, minlength=size)
+        carried = np.bincount(nodes[at_host], weights=payload[at_host], minlength=size)
+        share[at_host] = np.minimum(share, (due / np.maximum(carried, 1))[nodes])[at_host]
+    return share
+
+
 class Demands:
-    """Shares of the time of one job: `link` of the busiest link, whose row is `row`; `edge` of the busiest link of a host,
+    """Shares of the time of one job: `link` of the busiest link, whose row is `row`, with what has to pass it; `carries` with all that
+    it carried; `edge` of the busiest link of a host,
     `edge_row`, over which no placement of others and no routing leads less; `compute` of the rank that computes
     longest, `slowest`; `host` of the host that launches longest, that of rank `launching`; `local`, the mean of all lanes
     that launch and handle; `window`, of the `rank` that waits longest for acknowledgements, for a share `waits`, what its
@@ -36,8 +54,11 @@ class Demands:
     def __init__(self, facts, job, time, parts):
         run = facts.run
         self.local = parts.share("local")
-        self.row, self.link = self.busiest(facts, job, time, np.ones(facts.links.count, dtype=bool))
-        self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.leaves_host() | facts.links.reaches_host())
+        self.needed = needed(facts) if facts.links.count else np.ones(0)
+        every = np.ones(facts.links.count, dtype=bool)
+        self.carries = self.busiest(facts, job, time, every, every)[1]
+        self.row, self.link = self.busiest(facts, job, time, every, self.needed)
+        self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.leaves_host() | facts.links.reaches_host(), self.needed)
         self.compute = self.host = self.window = self.waits = 0.0
         self.rank = self.slowest = self.launching = -1
         if run.has("ranks", "rank", "compute") and time > 0:
@@ -54,11 +75,11 @@ class Demands:
         """(share of `time`, rank) of the longest one."""
         return float(times.max()) / time, int(rank[times.argmax()])
 
-    def busiest(self, facts, job, time, counts):
+    def busiest(self, facts, job, time, counts, share):
         links = facts.links
         if not counts.any() or time <= 0:
             return None, 0.0
-        used = np.where(counts, links.values["busy"] / time, 0)
+        used = np.where(counts, links.values["busy"] * share / time, 0)
         # Of several jobs others may have busier links.
         mine = facts.delays.waiting[:, job] > 0
         used = np.where(mine, used, 0) if len(facts.jobs.names) > 1 and mine.any() else used
@@ -84,11 +105,11 @@ class Demands:
             self.window = min(sum(float(sums[kind][place]) for kind in ("window", "transfer", "sending") if kind in sums), 1.0)
 
     def window_bounds(self):
-        return self.window > max(self.link, self.compute, self.host, self.local) and self.window_saves() >= LONG_WAITS
+        return self.window > max(self.carries, self.compute, self.host, self.local) and self.window_saves() >= LONG_WAITS
 
     def window_saves(self):
         """A larger window saves no more than the waits, nor more than the rest beside the busiest resource."""
-        return min(self.waits, 1 - max(self.link, self.compute, self.host, self.local))
+        return min(self.waits, 1 - max(self.carries, self.compute, self.host, self.local))
 
     def edge_bounds(self):
         """Whether congestion cannot be what costs the time: without it, a link of a host would be as busy."""

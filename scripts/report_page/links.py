@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links and nodes: their places in a picture of the machine, and the usage of links."""
 
+import re
+
 import numpy as np
 
 from report_page.values import packed
@@ -97,20 +99,52 @@ def tiers_layout(links):
     return x, y
 
 
+def hosts_of(links):
+    """{switch: its hosts}"""
+    up = links.leaves_host() & (links.tiers[links.to_node] > 0)
+    found = {}
+    for host, switch in sorted(dict(zip(links.from_node[up].tolist(), links.to_node[up].tolist())).items()):
+        found.setdefault(switch, []).append(host)
+    return found
+
+
+def coordinates(links):
+    """The coordinates of all switches, nodes x dimensions, where their names have such (tori, meshes, HyperX); else None."""
+    names = [re.fullmatch(r"router(\d+(?:\.\d+)*)", links.node_names[node]) for node in np.flatnonzero(links.tiers > 0)]
+    if not names or not all(names):
+        return None
+    found = [[int(part) for part in name[1].split(".")] for name in names]
+    return np.array(found) if len({len(parts) for parts in found}) == 1 and len(found[0]) > 1 else None
+
+
+def grid_layout(links, places):
+    """Switches by their coordinates: the first two dimensions are a plane, planes of further dimensions are side by side. Rows and
+    columns are bent, so that a link from the last switch of a line to the first one is not hidden by the links between them. Hosts
+    are beside their switch."""
+    sizes = places.max(axis=0) + 1
+    plane = np.ravel_multi_index(places[:, 2:].T, sizes[2:]) if len(sizes) > 2 else np.zeros(len(places), dtype=np.int64)
+    count = int(np.prod(sizes[2:]))
+    wide = int(np.ceil(np.sqrt(count * sizes[1] / sizes[0])))
+    bent = [0.4 * (1 - (2 * places[:, i] / max(sizes[i] - 1, 1) - 1) ** 2) for i in (0, 1)]
+    x, y = np.zeros(len(links.nodes)), np.zeros(len(links.nodes))
+    inner = np.flatnonzero(links.tiers > 0)
+    x[inner] = places[:, 0] + bent[1] + (plane % wide) * (sizes[0] + 1) + 0.5
+    y[inner] = places[:, 1] + bent[0] + (plane // wide) * (sizes[1] + 1) + 0.5
+    for switch, hosts in hosts_of(links).items():
+        for i, host in enumerate(hosts):
+            x[host], y[host] = x[switch] + 0.25 + 0.2 * i / len(hosts), y[switch] - 0.3
+    return x / (wide * (sizes[0] + 1)), y / (-(-count // wide) * (sizes[1] + 1))
+
+
 def circle_layout(links):
     """Switches on a circle in the order of their numbers, hosts outside beside their switch."""
     inner = np.flatnonzero(links.tiers > 0)
     angles = np.zeros(len(links.nodes))
     angles[inner] = 2 * np.pi * np.arange(len(inner)) / len(inner)
     radius = np.where(links.tiers > 0, 0.36, 0.48)
-    up = links.leaves_host() & (links.tiers[links.to_node] > 0)
-    switch_of = dict(zip(links.from_node[up].tolist(), links.to_node[up].tolist()))
-    hosts_of = {}
-    for host, switch in switch_of.items():
-        hosts_of.setdefault(switch, []).append(host)
     width = 2 * np.pi / len(inner)
-    for switch, hosts in hosts_of.items():
-        for i, host in enumerate(sorted(hosts)):
+    for switch, hosts in hosts_of(links).items():
+        for i, host in enumerate(hosts):
             angles[host] = angles[switch] + width * ((i + 0.5) / len(hosts) - 0.5)
     return 0.5 + radius * np.cos(angles), 0.5 + radius * np.sin(angles)
 
@@ -118,6 +152,9 @@ def circle_layout(links):
 def layout(links):
     between = (links.tiers[links.from_node] > 0) & (links.tiers[links.to_node] > 0)
     level = between & (links.tiers[links.from_node] == links.tiers[links.to_node])
+    places = coordinates(links)
+    if places is not None:
+        return grid_layout(links, places)
     if between.sum() and 2 * level.sum() > between.sum():
         return circle_layout(links)
     return tiers_layout(links)

@@ -62,12 +62,28 @@ def draw_timeline(run):
     return figure
 
 
+# Of a name, as shares of the picture of a machine.
+NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03
+
+
 def named_nodes(tier, origin, target, share):
     """Nodes for whose names there is room: tiers of few switches, and both ends of the worst links, which are last."""
     counts = np.bincount(tier)
     found = {int(node) for node in np.flatnonzero((tier > 0) & (counts[tier] <= MAX_NAMES))}
     worst = [i for i in range(len(share))[-MOST_NAMED_LINKS:] if share[i] > 0]
     return sorted(found.union(*({int(origin[i]), int(target[i])} for i in worst)))
+
+
+def beside(nodes, x, y):
+    """(node, whether its name is above it): of two neighbours whose names would overlap the second one's is below, and a third has
+    none."""
+    placed = {True: [], False: []}
+    for node in nodes:
+        for above, others in placed.items():
+            if all(abs(x[node] - x[other]) > NAME_WIDTH or abs(y[node] - y[other]) > NAME_HEIGHT for other in others):
+                others.append(node)
+                yield node, above
+                break
 
 
 def draw_topology(run):
@@ -89,8 +105,9 @@ def draw_topology(run):
     axes.add_collection(LineCollection(np.stack((a, (a + b) / 2), axis=1), colors="#bbbbbb", linewidths=0.3))
     axes.add_collection(lines)
     axes.plot(x, -y, "s", color="#333333", markersize=2)
-    for node in named_nodes(unpacked(data["tier"]), origin[order], target[order], share):
-        axes.annotate(data["nodes"][node], (x[node], -y[node]), (0, 5), textcoords="offset points", fontsize=7, ha="center")
+    for node, above in beside(named_nodes(unpacked(data["tier"]), origin[order], target[order], share), x, y):
+        axes.annotate(data["nodes"][node], (x[node], -y[node]), (0, 5 if above else -5), textcoords="offset points", fontsize=7,
+                      ha="center", va="bottom" if above else "top")
     axes.axis("off")
     figure.colorbar(lines, ax=axes, label=title, fraction=0.03)
     return figure

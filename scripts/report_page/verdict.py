@@ -7,7 +7,7 @@ import numpy as np
 import weft_results
 from report_page.attribution import CONGESTION, TITLES, JobParts, category
 from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
-from support.routings import BY_QUEUES
+from support.routings import BY_HASH, BY_THEMSELVES, alternatives
 
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
@@ -22,7 +22,7 @@ SHOWN = 0.005
 FOLLOWS = ("window", "own", "credits", "sending")
 
 ADVICE = {
-    "queueing": "more or faster links there, another placement of ranks, {paths}, or fewer senders at a time may help",
+    "queueing": "more or faster links there, another placement of ranks, {paths}or fewer senders at a time may help",
     "pause": "larger buffers (`{buffer}`), or marking by ECN that slows senders before they are paused, may help",
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "reordering": "paths of more equal length and load, by another load balancing (`network.load_balancing`) or more links, may "
@@ -32,11 +32,11 @@ ADVICE = {
 }
 
 # Beside the advice on pacing and pauses, where the link is not that of a destination: flows share it by their placement and paths.
-OTHER_PATHS = "another placement of ranks, {paths}, "
+OTHER_PATHS = "another placement of ranks, {paths}"
 # Where the link is that of a destination, all paths end there.
 SENDERS = "fewer senders at a time, less data to it, or a faster link may help; other paths would not"
 # Packets that were sent and did not arrive.
-ON_WIRES = "a link without errors and failures, or quicker recovery (`network.recovery`), may help"
+ON_WIRES = "a link without errors and failures, {timer}or quicker recovery (`network.recovery`) may help"
 # Failures that a sentence lists.
 MOST_FAULTS = 3
 # Below this utilization of all links their rates hardly matter.
@@ -245,7 +245,8 @@ class Verdict:
             rest = sorted((name for name in self.parts.sums if name != self.kind and self.parts.share(name) >= SHOWN),
                           key=lambda name: -self.parts.share(name))
             others = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in rest[:2])
-            return (f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}"
+            on_path = f", and {percent(self.path.get(self.kind, 0))} of its critical path" if self.path else ""
+            return (f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}{on_path}"
                     f"{self.also_a_straggler()}.")
         text = f"compute {self.portion('compute')}; exposed communication {self.portion('exposed')}"
         if self.kind in CONGESTION:
@@ -281,8 +282,20 @@ class Verdict:
         compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         cause = "A link that is slower than it should be" if self.kind == "slowed" else f"Congestion, mostly {TITLES[self.kind]},"
         on_path = f", and of its critical path {percent(self.on_path())}" if self.path else ""
-        return (f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays "
-                f"({listed}){on_path}{compute}.")
+        saves = self.demands.network_saves()
+        # The slow link itself may be the busiest one.
+        if self.kind == "slowed" or share(*delays) <= saves + SHOWN:
+            return f"{cause} bounds {whole}: {percent(share(*delays))} of it are delays ({listed}){on_path}{compute}."
+        # Of messages that are handed over at once all but the first wait behind others on an idle network, too.
+        return (f"{cause} delays {whole}, by at most {time_text(saves * self.job_time())}, {percent(saves)}{self.besides()} "
+                f"(mean of ranks: {listed}){on_path}{compute}.")
+
+    def besides(self):
+        """The link of a host for which a job takes long even without congestion, if that is the longest such resource."""
+        row, demands = self.demands.edge_row, self.demands
+        if row is None or demands.edge < max(demands.compute, demands.host):
+            return ""
+        return f", because what has to pass {self.facts.links.name(row)} keeps it busy for {percent(demands.edge)} of it"
 
     def on_path(self):
         """Share of the critical path that congestion delays; without it what the ranks of the job were delayed on average."""
@@ -456,7 +469,7 @@ class Verdict:
                        f"would save at most {most}.",
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
                        f"may help, by at most {most}.",
-            "transfer": "Faster links, less data, or more overlap with compute may help"
+            "transfer": f"Faster links, less data, {self.shorter_ways()}or more overlap with compute may help"
                         f"{self.what_it_waits_for() if self.parts.share('compute') >= LONG_WAITS else ''}.",
             "straggler": "Less work for that rank, such as fewer blocks in its stage of a pipeline, or a faster one, would help "
                          f"all that wait for it, by at most {late}.",
@@ -464,7 +477,7 @@ class Verdict:
             "host": "CUDA graphs (`workload.cuda_graphs`), fused kernels (`workload.framework`), larger micro-batches, which need fewer "
                     f"launches, or a faster host may help, by at most {time_text(self.demands.host_saves() * self.job_time())}.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
-            "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
+            "credits": "More or larger slots of the protocol (`workload.credits`, `chunk_size`), or more channels, may help.",
             "window": "A larger window (`network.window`) may help.",
             "sending": "Faster links, less data, or more overlap with compute may help.",
             "own": "More channels or NICs, or fewer messages at a time, may help.",
@@ -472,7 +485,16 @@ class Verdict:
                      "launches may help.",
         }
         text = texts.get(self.kind)
-        return f"{text[:-1]}{self.against_delays()}." if text else None
+        return f"{text[:-1]}{self.against_waits(texts)}{self.against_delays()}." if text else None
+
+    def against_waits(self, texts):
+        """What may help beside against the longest waits on the critical path that congestion does not cause: means over ranks
+        hide them, as few ranks wait for slots or behind their own messages, and all others for these ranks."""
+        share, name = max((self.path.get(name, 0.0), name) for name in ("credits", "own", "window"))
+        if share < LONG_WAITS or self.kind != "transfer":
+            return ""
+        text = texts[name].removesuffix(" may help.").removesuffix(",")
+        return f"; against {TITLES[name]}, {percent(share)} of the critical path, {text[0].lower()}{text[1:]}"
 
     def edge_advice(self):
         """Of a link of a host that is busy all the time: other paths, and senders that hold back, change nothing."""
@@ -490,14 +512,9 @@ class Verdict:
         """What may help against a kind of congestion."""
         links, link = self.facts.links, self.link()
         row = self.row_of(link) if link else None
-        known = str(self.facts.run.attribute("manifest/model", "routing", ""))
-        routing = BY_QUEUES.get(known)
-        paths = "better load balancing (`network.load_balancing`)"
-        if routing:
-            # In tori and grids load balancing chooses between both ways around.
-            paths = f"another routing (`network.routing: {routing}`){f', {paths}' if known.startswith('dimension') else ''}"
+        routing, paths = (self.other_routings(), self.other_paths()) if not self.evenly_busy(row) else ("", "")
         if kind == "retransmission" and links.values["lost"].sum() > links.values["dropped"].sum():
-            return ON_WIRES
+            return ON_WIRES.format(timer=self.timer())
         at_host = row is not None and links.reaches_host()[row]
         if kind in ("pause", "pacing") and self.fills(row):
             kind = "queueing"
@@ -506,7 +523,42 @@ class Verdict:
         # Pauses between switches that a load balancing does not know.
         others = (kind == "pacing" or kind == "pause" and routing) and row is not None and not at_host
         return (f"{OTHER_PATHS if others else ''}{'or ' if others and kind == 'pacing' else ''}{ADVICE[kind]}").format(
-            paths=paths, buffer=self.buffer())
+            paths=f"{paths}, " if paths else "", buffer=self.buffer())
+
+    def timer(self):
+        """The timer of recovery, if it has expired: on lossless links it is that of RDMA software, 67 ms, which is for losses at the end
+        of what is in flight."""
+        run = self.facts.run
+        expired = int(run.column("queue_pairs", "timeouts").sum()) if run.has("queue_pairs", "timeouts") else 0
+        return f"a shorter timer (`network.go_back_n.timeout`, or that of another recovery), which expired {expired:,} times, " if expired else ""
+
+    def evenly_busy(self, row):
+        """Whether all links of its class are about as busy, so that other paths of the same lengths save little."""
+        if row is None:
+            return False
+        links = self.facts.links
+        busy = links.values["busy"][links.link_class == links.link_class[row]]
+        return bool(busy.mean() > (1 - LONG_WAITS) * busy.max())
+
+    def routing(self):
+        return str(self.facts.run.attribute("manifest/model", "routing", ""))
+
+    def other_routings(self):
+        """Text that names routings to try."""
+        names = [f"`{name}`" for name in alternatives(self.routing())]
+        return f"another routing ({' or '.join(names).replace('`', '`network.routing: ', 1)})" if names else ""
+
+    def other_paths(self):
+        """What may choose better paths, an empty text if nothing may."""
+        known, routing = self.routing(), self.other_routings()
+        if known in BY_HASH:
+            balancing = "" if known.endswith("_minimal_lanes") else "a path for each packet (`network.load_balancing: spray`)"
+        elif known in BY_THEMSELVES:
+            balancing = ""
+        else:
+            # In tori and grids load balancing chooses between both ways around.
+            balancing = "better load balancing (`network.load_balancing`)" if not routing or known.startswith("dimension") else ""
+        return ", ".join(text for text in (routing, balancing) if text)
 
     def buffer(self):
         """The key of the buffers that stop links when they are full."""
@@ -545,6 +597,12 @@ class Verdict:
         share = ratio(sums["latency"], sums["alone"])
         rates_count = self.demands.link > self.parts.share("transfer") / 2
         return share if share >= MOST_LATENCY and not rates_count else None
+
+    def shorter_ways(self):
+        """Where latencies are most of what messages take, though a link is busy for long, both count."""
+        sums = self.facts.messages.sums
+        many = ratio(sums["latency"], sums["alone"]) >= MOST_LATENCY and not self.demands.edge_bounds()
+        return "fewer steps of the algorithm, shorter ways, " if many else ""
 
     def what_it_waits_for(self):
         """What may help beside less compute where ranks wait much for their hosts, a rank for acknowledgements, or ranks for each

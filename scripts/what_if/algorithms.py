@@ -18,6 +18,7 @@ PROTOCOLS = ["simple", "ll", "ll128"]
 # Kinds of workloads with an algorithm for all their collectives, and the key of that of all-to-alls where it is another.
 WORKLOADS = {"collective": "algorithm", "training": "algorithm", "chakra": "algorithm",
              "recommendation": "exchange_algorithm", "astra_sim_text": "all_to_all_algorithm", "program": "algorithm"}
+NCCL_STEPS = 8  # of a connection's buffer (NCCL's src/include/device.h)
 # With these, a protocol has latencies of its own; without them it only has more bytes.
 LATENCIES = ("latencies", "collective_kernel")
 
@@ -41,6 +42,7 @@ class Algorithms:
         self.others()
         if self.known not in ("best", "mpich", "open_mpi"):
             self.channels(factor)
+            self.slots(results, factor)
             self.protocols()
 
     def tuners(self):
@@ -63,6 +65,14 @@ class Algorithms:
         if known.isdecimal():
             more = max(round(int(known) * factor), int(known) + 1)
             self.found[f"{more} channels of collectives instead of {known}"] = {"channels": str(more)}
+
+    def slots(self, results, factor):
+        """More messages in flight per connection, where ranks wait for free slots at their receivers. NCCL has eight steps in
+        flight, so that twice as many are more for each of its algorithms."""
+        known = str(self.workload.get("credits") or NCCL_STEPS)
+        if results.waits_for_slots and known.isdecimal():
+            more = max(round(int(known) * factor), int(known) + 1)
+            self.found[f"{more} messages in flight per connection"] = {"credits": str(more)}
 
     def protocols(self):
         known = self.workload.get("protocol") or "simple"

@@ -3,7 +3,7 @@
 
 from support import nodes
 from support.quantities import parse_quantity
-from support.routings import BY_QUEUES
+from support.routings import BY_THEMSELVES, alternatives
 
 from .algorithms import Algorithms
 from .results import NOTEWORTHY, Results
@@ -69,11 +69,11 @@ class Changes:
         known = self.at("network.load_balancing") or "ecmp"
         if self.packets and known == "ecmp" and self.at("topology.kind") not in ONE_WAY:
             self.add("packets sprayed over all paths", network__load_balancing="spray")
-            self.add("adaptive load balancing", network__load_balancing="adaptive")
+            if self.results.attributes.get("routing") not in BY_THEMSELVES:
+                self.add("adaptive load balancing", network__load_balancing="adaptive")
 
     def routing(self):
-        routing = BY_QUEUES.get(self.results.attributes.get("routing"))
-        if self.packets and routing:
+        for routing in alternatives(self.results.attributes.get("routing")) if self.packets else []:
             self.add(f"routing {routing}", network__routing=routing)
 
     def placement(self):

@@ -33,6 +33,8 @@ class Results:
         mine = columns["job"] == self.job
         # Without the time in which others had not begun to communicate yet.
         self.communicates = float((columns["exposed"][mine] - columns["waiting"][mine].astype(np.float64)).mean()) / self.time
+        slots = columns.get("part_credits", np.zeros(len(mine)))[mine].astype(np.float64)
+        self.waits_for_slots = bool(slots.max(initial=0) / self.time >= NOTEWORTHY)
         self.slow_ranks = slow_ranks(columns["rank"][mine], columns["compute"][mine].astype(np.float64), self.time)
 
     def read_links(self, links):

@@ -66,6 +66,7 @@ MAPS = {
         {"collective": "all_reduce", "size": "1 kB"}, {"rank": 0, "compute": "1 us"}]}},
     "network.loss.0": {"network": {"loss": [{"link": "all", "probability": 0.1}]}},
     "network.flowlet": {"network": {"load_balancing": "flowlet", "flowlet": {}}},
+    "network.reps": {"network": {"load_balancing": "reps", "reps": {}}},
     "network.queue_reports": {"topology": DRAGONFLY, "network": {"routing": "dragonfly_ugal_g", "queue_reports": {}}},
     "topology.server": {"topology": {**STAR, "server": names.SERVER}},
     "topology.switch_reduction": {"topology": {**STAR, "switch_reduction": {}}},

@@ -123,6 +123,8 @@ def connections(d, network):
     balancing = network.get("load_balancing")
     if balancing == "flowlet" and d.chance(0.7):
         network["flowlet"] = {"gap": d.time(100 * NS, 50 * US)}
+    if balancing == "reps" and d.chance(0.7):
+        network["reps"] = {"buffer": d.count(1, 64), "freezing": d.time(1 * US, 500 * US)}
     spread = balancing in ("spray", "adaptive", "reps")
     if network.get("trimming") is True and d.chance(0.95):
         network["recovery"] = "selective_repeat"  # trimming accepts no other

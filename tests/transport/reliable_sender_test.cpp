@@ -369,6 +369,27 @@ TEST(reliable_sender, the_timer_is_short_with_few_packets_in_flight) {
   EXPECT_EQ(lone.sender.deadline(lone.rules), 5000_ps + lone.rules.timeout_low);
 }
 
+// RFC 6298, 5.3: the timer starts anew when data is acknowledged that was not, which with RFC 6675 means all up to a
+// number, and it is that of the oldest packet: also when this is sent again. Answers to later packets leave it as it
+// is.
+TEST(reliable_sender, the_timer_is_that_of_the_oldest_packet) {
+  Lone lone(rules_of(Recovery::selective_repeat), 12, 12);
+  lone.rules.reordering = 4;
+  lone.send(6);
+  lone.sender.on_ack(500_ps, 1, 0, lone.pool, lone.rules);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout);
+  EXPECT_EQ(lone.sender.on_ack(600_ps, 1, 2, lone.pool, lone.rules).acked, 100_B);
+  lone.now = 700_ps;
+  lone.send(4);  // 6 to 9
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout);
+  EXPECT_EQ(lone.sender.on_ack(800_ps, 1, 5, lone.pool, lone.rules).lost, 100_B);  // four have overtaken 1
+  lone.now = 900_ps;
+  EXPECT_EQ(lone.send(1), (Numbers{1}));
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 900_ps + lone.rules.timeout);
+  lone.sender.on_ack(1000_ps, 1, 8, lone.pool, lone.rules);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 900_ps + lone.rules.timeout);
+}
+
 // Karn and Partridge, "Improving round-trip time estimates in reliable transport protocols", SIGCOMM 1987: an answer to
 // a repeated packet may be one to its first sending.
 TEST(reliable_sender, no_round_trip_time_of_repeated_packets) {

@@ -43,17 +43,25 @@ std::size_t index_of(const Spec& value, const std::vector<std::string>& words) {
   return static_cast<std::size_t>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
-/// Messages that one member sends: its steps' slices, over all lanes.
-std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
-  const auto algorithm = find_collective(call.algorithm);
+struct Sent {
   std::uint64_t messages = 0;
+  std::int64_t bytes = 0;
+};
+
+/// What one member sends: its steps' slices, over all lanes.
+Sent sent_by(const CollectiveCall& call, std::uint32_t index) {
+  const auto algorithm = find_collective(call.algorithm);
+  Sent sent;
   for (std::uint32_t lane = 0; lane < algorithm->lanes(call); ++lane) {
     const auto steps = algorithm->steps(call, index, lane);
     for (Step step; steps->next(step);)
-      if (sends(step.primitive))
-        messages += static_cast<std::uint64_t>((step.bytes + step.slice - Bytes(1)) / step.slice) * step.send_count();
+      if (sends(step.primitive)) {
+        sent.messages +=
+            static_cast<std::uint64_t>((step.bytes + step.slice - Bytes(1)) / step.slice) * step.send_count();
+        sent.bytes += step.bytes.count() * step.send_count();
+      }
   }
-  return messages;
+  return sent;
 }
 
 }  // namespace
@@ -274,14 +282,22 @@ WorkloadEstimate estimate_call(const CollectiveCall& whole) {
   const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
   if (call.algorithm == "ring") {
     const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;
-    estimate.messages = all_of(messages_of(call, sender) * (chain ? n - 1 : n));
+    estimate.messages = all_of(sent_by(call, sender).messages * (chain ? n - 1 : n));
     return estimate;
   }
   constexpr std::uint32_t max = 16;
   const std::uint32_t every = std::max(1U, n / max);
   std::uint64_t asked = 0;
-  for (std::uint32_t index = 0; index < n; index += every, ++asked) estimate.messages += messages_of(call, index);
+  const std::int64_t first = sent_by(call, 0).bytes;
+  bool alike = true;
+  for (std::uint32_t index = 0; index < n; index += every, ++asked) {
+    const Sent sent = sent_by(call, index);
+    estimate.messages += sent.messages;
+    alike &= sent.bytes == first;
+  }
   estimate.messages = all_of(estimate.messages * n / asked);
+  // Where all members send the same, that is known; with recursive doubling it is more than the least.
+  if (alike) estimate.bytes = saturated(all_of(static_cast<std::uint64_t>(first)) * static_cast<unsigned __int128>(n));
   return estimate;
 }
 

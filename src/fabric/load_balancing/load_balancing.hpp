@@ -75,8 +75,10 @@ class SenderBalancer {
  public:
   virtual ~SenderBalancer() = default;
   virtual std::uint8_t entropy(const EntropyDraw& draw) = 0;
-  /// A packet with this entropy was acknowledged.
-  virtual void acknowledged(std::uint8_t entropy, bool marked) = 0;
+  /// A packet with this entropy was acknowledged. `round_trip`: the packets that fill the idle path there and back.
+  virtual void acknowledged(std::uint8_t entropy, bool marked, Time now, std::uint32_t round_trip) = 0;
+  /// A packet was lost as a whole: its timer has expired, or many later ones have come. A trimmed one was not.
+  virtual void lost(Time now) = 0;
 };
 
 /// Whether packets of one connection may overtake each other: never, sometimes, or always.

@@ -48,6 +48,7 @@ struct Connection {
   std::uint32_t credits = 0;       ///< received in all, modulo 2^32, if they can be lost
   std::uint32_t pulls = 0;         ///< the same of pulls
   SendWaits waits;
+  std::uint32_t round_trip_packets = 0;      ///< full ones that fill the idle path there and back
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 

@@ -22,6 +22,12 @@ NodeEvent pacing_event(const Connection& connection, Time end) {
   return {end, connection.port, connection.sender.number(), NodeEvent::Kind::pacing, {}, 0};
 }
 
+// The packets that fill the idle path there and back.
+std::uint32_t round_trip_packets(const FlowPath& flow) {
+  const std::int64_t packet = serialization_time(flow.wire_packet(), flow.nic_rate).ps();
+  return static_cast<std::uint32_t>(std::min<std::int64_t>((flow.base_rtt.ps() + packet - 1) / packet, UINT32_MAX));
+}
+
 // std::min() takes references, for which the compiler keeps all times in memory.
 constexpr Time first_of(Time a, Time b) { return a < b ? a : b; }
 
@@ -106,8 +112,9 @@ bool RdmaNic::window_allows(const Connection& connection) const {
 }
 
 // What a connection waits for whose window is full: acknowledgements, if the window is the experiment's; congestion
-// control, if that has set a smaller one.
+// control, if that has set a smaller one, or for a pull of the receiver.
 SendWaits::Reason RdmaNic::full_window(const Connection& connection) const {
+  if (connection.sender.sent_packets() >= connection.allowance.max_packets) return SendWaits::Reason::pacing;
   const Bytes given = q_.state.window_limits ? net_.sizes.window : Bytes::max();
   return q_.state.services.acks && connection.allowance.window < given ? SendWaits::Reason::pacing
                                                                        : SendWaits::Reason::window;
@@ -350,6 +357,7 @@ bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
     if (connection.next_sample <= event.time) q_.samples.flush(node, connection, event.time);
     const std::uint64_t next_psn = connection.sender.next();
     const auto progress = connection.sender.on_timeout(event.time, net_.messages, q_.state.rules);
+    if (connection.balancer) connection.balancer->lost(event.time);
     lose(node, connection, progress, next_psn, event.time, true);
   }
   watch(node, connection);
@@ -409,8 +417,10 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   else
     progress = sender.on_nack(now, packet.psn, net_.messages, state.rules);
   const bool marked = (packet.flags & packet_ecn) != 0;
-  if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
-    connection.balancer->acknowledged(packet.entropy, marked);
+  if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]] {
+    connection.balancer->acknowledged(packet.entropy, marked, now, connection.round_trip_packets);
+    if (progress.lost > Bytes()) connection.balancer->lost(now);
+  }
   if (state.services.acks && packet.kind == PacketKind::ack) {
     AckEvent ack;
     ack.at = moment_of(connection, now);
@@ -489,6 +499,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
     }
     connection.control = net_.parameters.congestion_control->make(flow);
     const std::int64_t longer = (q_.state.rules.longer_by(flow.base_rtt).ps() + 999) / 1000;
+    connection.round_trip_packets = round_trip_packets(flow);
     connection.timers_longer_ns = static_cast<std::uint32_t>(std::min<std::int64_t>(longer, UINT32_MAX));
     connection.allowance = connection.control->start(now);
     q_.samples.open(node, connection, now);

@@ -87,7 +87,7 @@ Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, c
   }
   sent(psn) = {now, static_cast<std::uint16_t>(payload.count()), State::flying, again};
   repeated_ += again ? 1 : 0;
-  if (flying_++ == 0) progress_at_ = now;
+  if (flying_++ == 0 || (again && psn == acked_)) progress_at_ = now;
   in_flight_ += payload;
 
   Packet packet;
@@ -225,9 +225,13 @@ ReliableSender::Progress ReliableSender::on_ack(Time now, std::uint32_t expected
   if (kept && !sent(cause).again && sent(cause).state != State::unsent) progress.rtt = now - sent(cause).at;
   const bool ahead = rules.keeps_gaps() && kept && static_cast<std::int64_t>(cause - up_to) > 0;
   if (ahead) progress.acked += take_arrived(cause);
-  if (static_cast<std::int64_t>(up_to - acked_) > 0) progress.acked += take_acked(up_to);
+  // The timer is that of the oldest packet (RFC 6298, 5.3, and RFC 6675): if answers to later ones started it anew, a
+  // lost packet that no other sign tells of would hold its place in the window as long as anything arrives.
+  if (static_cast<std::int64_t>(up_to - acked_) > 0) {
+    progress.acked += take_acked(up_to);
+    progress_at_ = now;
+  }
   if (ahead) progress.lost = lose_overtaken(cause, rules);
-  if (progress.acked > Bytes()) progress_at_ = now;
   finish_messages(pool, progress);
   return progress;
 }

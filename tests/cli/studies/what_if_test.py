@@ -158,6 +158,28 @@ class WhatIf(ProgramTest):
         self.assertGreater(saves["routing dragonfly_ugal"], 0.6)
         self.assertAlmostEqual(saves["global links 2 times as fast"], 0.5, delta=0.05)
 
+    def test_a_routing_that_knows_queues_of_other_routers(self):
+        """The same without flow control, under UGAL-L: no buffers fill on the way to the global link, so that three of four routers of a
+        group see none of its queue. UGAL-G knows it from reports. Load balancings by switches are refused by these routings."""
+        topology = {"kind": "dragonfly", "a": 4, "h": 2, "p": 2, "link_rate": "100 Gb/s", "link_delay": "100 ns"}
+        workload = {"kind": "traffic", "pattern": "pairs", "size": "256 KiB", "pairs": [[i, (i + 8) % 72] for i in range(72)]}
+        found = self.what_if({"topology": topology, "network": {**NETWORK, "routing": "dragonfly_ugal"}, "workload": workload})
+        self.assertGreater(self.saves(found)["routing dragonfly_ugal_g"], 0.3)
+        self.assertEqual(found["refused"], {})
+        self.assertNotIn("adaptive load balancing", self.saves(found))
+
+    def test_slots_of_a_long_ring(self):
+        """NCCL's four slices of 8 KiB, S / 32 ranks / 2, are under way between the leaves for 4 x (slice + two ways of 2.2 us and more).
+        With 16 of them, twice NCCL's eight steps, slots are free and the longest chain of the ring counts."""
+        topology = {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 16, "spines": 16, "link_rate": "400 Gb/s",
+                    "host_link_delay": "100 ns", "link_delay": "1 us"}  # fmt: skip
+        workload = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "512 KiB"}
+        saves = self.saves(self.what_if({"topology": topology, "network": NETWORK, "workload": workload}))
+        self.assertGreater(saves["16 messages in flight per connection"], 0.3)
+        short = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "100 ns"}
+        saves = self.saves(self.what_if({"topology": short, "network": NETWORK, "workload": {**workload, "size": "8 MiB"}}))
+        self.assertNotIn("16 messages in flight per connection", saves)
+
     def test_congestion_control_and_buffers(self):
         """Eight senders of one receiver take 8 S / r with congestion control or without it: DCQCN leaves the link idle meanwhile."""
         experiment = {"topology": {"kind": "star", "hosts": 9, "link_rate": "100 Gb/s", "link_delay": "500 ns"},

@@ -74,6 +74,23 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   EXPECT_EQ(free, end_without_pause(packets, totals));
 }
 
+// Nothing is trimmed in a queue without end. A message's last packet leaves when the 99 before it have been on the wire
+// and all waits are over: those are for pulls, which is congestion control, and none is for acknowledgements. Pulls
+// leave at the rate of the receiver's link for the eight senders in turn, so that those of one are eight packets apart.
+TEST(ndp, waits_for_pulls_are_pacing) {
+  constexpr std::int64_t packets = 100, window = 16;
+  LeanMachine machine(star, network(window, 10'000));
+  incast(machine, packets);
+  ASSERT_EQ(machine.received.size(), senders);
+  EXPECT_EQ(machine.fabric->results().congestion().trimmed, 0U);
+  for (const Message& message : machine.received) {
+    EXPECT_EQ(message.at_host.window, Time());
+    EXPECT_EQ(message.at_host.pacing.ps(), message.last_sent.ps() - (packets - 1) * packet);
+    // The first pull comes after a round trip, the last of 84 after all others.
+    EXPECT_GE(message.last_sent.ps(), 4'000'000 + (packets - window - 1) * senders * packet);
+  }
+}
+
 // The GPU's own link and PCIe are five times as fast as the NIC's port, which is the link that pulls have to fill.
 // Pulls at the rate of the GPU's link would have all later packets trimmed.
 TEST(ndp, pulls_fill_the_port_of_a_servers_nic) {

@@ -2,6 +2,7 @@
 // Workload kind `collective`: calls, programs, volumes, complaints.
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
@@ -92,6 +93,20 @@ TEST(Collective, EstimateIsWhatTheStepsSend) {
     EXPECT_EQ(workload->estimate().bytes.count(), expected) << kind;
     EXPECT_EQ(bytes, expected) << kind;
     EXPECT_EQ(workload->estimate().messages, messages) << kind;
+  }
+}
+
+// Of 32 members 16 are asked. With recursive doubling each sends everything in each of log2 P rounds (Thakur et al.,
+// IJHPCA 19(1), 2005), with halving and doubling 2 (P - 1)/P of it.
+TEST(Collective, EstimateKnowsAlgorithmsThatSendMoreThanTheLeast) {
+  const std::int64_t n = 32, size = std::int64_t{4} << 20;
+  for (const auto& [algorithm, expected] :
+       {std::pair{"recursive_doubling", n * 5 * size}, std::pair{"halving_doubling", 2 * (n - 1) * size}}) {
+    const auto workload = read_workload(
+        fmt::format("{{kind: collective, collective: all_reduce, algorithm: {}, ranks: 32, size: 4 MiB}}", algorithm),
+        context_of(32));
+    EXPECT_EQ(workload->estimate().bytes.count(), expected) << algorithm;
+    EXPECT_EQ(sent(*workload).first, expected) << algorithm;
   }
 }
 

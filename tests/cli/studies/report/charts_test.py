@@ -17,6 +17,7 @@ from weft_testing import NETWORK, SOURCE, STAR, table
 sys.path.insert(0, str(SOURCE / "scripts"))
 from report_page import messages as report_messages
 from report_page import reading, timeline
+from report_page.links import Links, layout
 from report_page.pictures import fills_of
 from report_page.run_report import Facts
 from weft_results import run as weft_results
@@ -47,6 +48,24 @@ class NumbersOfTheFile(PageTest):
             exact = np.percentile(slowdown, share, method="inverted_cdf")
             self.assertGreaterEqual(self.number(everything, name), exact * (1 - 1e-12))
             self.assertLessEqual(self.number(everything, name), exact * 1.0014)
+
+    def test_a_torus_is_a_grid(self):
+        """Routers have the places of their coordinates, of further dimensions in planes side by side: the next router of a line is one
+        step away, but for the bend by which a wrap shows, which is less than half a step. No two nodes have one place."""
+        torus = {"kind": "torus", "dims": [4, 3, 2], "link_rate": "100 Gb/s", "link_delay": "100 ns"}
+        _, file = self.simulate({"topology": torus, "workload": {"kind": "traffic", "pattern": "permutation", "size": "64 KiB"}})
+        links = Links(reading.RunFile(file))
+        x, y = layout(links)
+        self.assertGreater(min(x.min(), y.min()), 0)
+        self.assertLess(max(x.max(), y.max()), 1)
+        self.assertEqual(len(set(zip(x.tolist(), y.tolist()))), len(links.nodes))
+        place = dict(zip(links.node_names.tolist(), zip(x * 2 * 5, y * 4)))  # two planes of 4 + 1 by 3 + 1 steps
+        for name, (right, down) in place.items():
+            if name.startswith("router") and not name.startswith("router0."):
+                i, rest = int(name[6]), name[7:]
+                before = place[f"router{i - 1}{rest}"]
+                self.assertAlmostEqual(right - before[0], 1)
+                self.assertLess(abs(down - before[1]), 0.5)
 
     def check_collectives(self, rows):
         shown = sorted(zip(map(float, self.data("button[data-group]", "busbw")),

@@ -129,6 +129,24 @@ class Verdicts(PageTest):
         self.assertNotIn("network.buffer", self.text(".verdict"))
         self.assertNotIn("load_balancing", self.text(".verdict"))
 
+    def test_a_link_that_is_busy_with_packets_that_had_arrived(self):
+        """Losses have go-back-N send again what a receiver has thrown away, and timers what is still in a queue of 1.2 ms: the link of
+        the receiver is busy all the time. 64 messages of 1 MiB have to pass it, and without losses nothing else does."""
+        experiment = {"topology": {"kind": "star", "hosts": 65, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+                      "network": {**NETWORK, "buffer": {"size": "16 MiB"}},
+                      "workload": {"kind": "traffic", "pattern": "incast", "destination": 0, "sources": 64, "size": "1 MiB"},
+                      "output": {"attribution": "full", "operations": True}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        time, links = float(table(file, "jobs")["time"][0]), table(file, "links")
+        least = 64 * 256 * (4096 + 62 + 20) * 8 * 2.5  # ps
+        self.assertGreater(links["busy"].max(), 0.95 * time)
+        self.show(file)
+        said = re.search(r"delays the run, which takes [0-9.]+ ms, by at most ([0-9.]+) (µs|ms),", self.text(".verdict"))
+        self.assertIsNotNone(said, self.text(".verdict"))
+        self.assertAlmostEqual(float(said[1]) * {"µs": 1e6, "ms": 1e9}[said[2]], time - least, delta=0.01 * time)
+        lossless, _ = self.simulate(experiment, "--set", "network.flow_control=pfc")
+        self.assertAlmostEqual(summary["simulated_time_ps"] - lossless["simulated_time_ps"], time - least, delta=0.01 * time)
+
     def test_what_congestion_control_can_save(self):
         """With DCQCN the link of the receiver is idle for a part of the time: without that part, the run takes what 8 messages
         take there."""
@@ -183,6 +201,48 @@ class Verdicts(PageTest):
         experiment["network"]["routing"] = "dragonfly_ugal"
         helped, _ = self.simulate(experiment)
         self.assertLess(helped["simulated_time_ps"], summary["simulated_time_ps"] / 2)
+
+    def test_messages_of_an_even_all_to_all_that_wait_behind_each_other(self):
+        """Four leaves of four hosts, with two links to spines: 16 x 15 messages of 1 MiB, all handed over at once, take the link
+        of a host 15 x 256 packets of 4,178 B and as many ACKs of 86 B, and each of the two links 4 x 12 / 2 times as much as one
+        message. Nearly all of them wait behind others of their sender, also on an ideal network, so that this is no delay: congestion
+        delays by what is left beside the link of a host, 1 - 15 / 24, and links that all are as busy leave nothing to other paths."""
+        topology = {"kind": "leaf_spine", "leaves": 4, "hosts_per_leaf": 4, "spines": 2, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+        experiment = {"topology": topology, "network": {**NETWORK, "mtu": "4096 B", "ack": "66 B", "load_balancing": "spray"},
+                      "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "linear", "size": "16 MiB"}}
+        summary, file = self.simulate(experiment)
+        packets = 15 * (1 << 20) // 4096
+        least = packets * (4096 + 82 + 86) * 8 / 400e9 * 1e12
+        self.show(file)
+        text = self.text(".verdict")
+        said = re.search(r"by at most ([0-9.]+) µs, ([0-9.]+) %, because what has to pass (\S+ → host\d+|host\d+ → \S+) keeps it busy", text)
+        time = float(table(file, "jobs")["time"][0])
+        self.assertIsNotNone(said, text)
+        self.assertAlmostEqual(float(said[2]) / 100, 1 - 15 / 24, delta=0.02)
+        self.assertAlmostEqual(float(said[1]) * 1e6, time - least, delta=0.01 * time)
+        ideal, _ = self.simulate(experiment, "--set", "network.fidelity=ideal", "--set", "network.load_balancing=ecmp")
+        saved = summary["simulated_time_ps"] - ideal["simulated_time_ps"]
+        self.assertAlmostEqual(float(said[1]) * 1e6, saved, delta=0.03 * time)
+        self.assertNotIn("load_balancing", text)
+
+    def test_slots_and_latencies_of_a_long_ring(self):
+        """A ring over two leaves with long links between them, in chunks of 16 KiB: NCCL's four slices of 8 KiB are less than what
+        is under way to the next rank and back. Only ranks at these links wait for slots; all others wait for these ranks."""
+        experiment = {"topology": {"kind": "leaf_spine", "leaves": 2, "hosts_per_leaf": 16, "spines": 16, "link_rate": "400 Gb/s",
+                                   "host_link_rate": "400 Gb/s", "host_link_delay": "100 ns", "link_delay": "1 us"},
+                      "network": {**NETWORK, "mtu": "4096 B", "ack": "66 B"},
+                      "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "512 KiB"},
+                      "output": {"attribution": "full", "operations": True}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "transfer")
+        said = re.search(r"against waiting for free slots at receivers, ([0-9.]+) % of the critical path", self.text(".verdict"))
+        self.assertIsNotNone(said, self.text(".verdict"))
+        more, _ = self.simulate(experiment, "--set", "workload.credits=16")
+        saved = 100 * (1 - more["simulated_time_ps"] / summary["simulated_time_ps"])
+        self.assertGreater(saved, 10)
+        self.assertGreater(float(said[1]), saved)
+        self.assertIn("fewer steps of the algorithm, shorter ways", self.text(".verdict"))
 
     def test_the_critical_path_says_how_much_congestion_delays(self):
         """Data-parallel ranks on random hosts wait for each other, and few of them for the link that two share: means over ranks
