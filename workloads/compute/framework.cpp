@@ -149,8 +149,7 @@ std::int64_t read_bytes_per_unit(const Spec& map) {
   std::int64_t bytes = 0;
   for (const char* key : {"reads", "writes"})
     if (const auto value = map.find(key)) bytes += value->integer(0, max_bytes);
-  if (bytes == 0 && !map.has("row_scales"))
-    throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
+  if (bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
   return bytes;
 }
 
@@ -170,7 +169,11 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
   if (const auto value = map.find("block_scales")) kernel.block_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
   if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
-  if (const auto value = map.find("each")) kernel.each_tensor = value->one_of({"tensor"}) == "tensor";
+  if (const auto value = map.find("each")) {
+    kernel.each_tensor = value->one_of({"tensor"}) == "tensor";
+    if (std::find(units.begin(), units.end(), KernelUnit::tensors) == units.end())
+      throw value->error("kernels here go over all tensors together; leave it out");
+  }
   if (const auto value = map.find("when"))
     for (const Spec& word : value->is_sequence() ? value->items() : std::vector<Spec>{*value})
       kernel.when.push_back(word_of(word, when_words()));

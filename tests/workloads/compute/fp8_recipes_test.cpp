@@ -198,6 +198,17 @@ TEST(Mxfp8, GemmsHaveARateRelativeToThoseOfFp8) {
   EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(250));
 }
 
+TEST(Mxfp8, ComplaintsAboutTheRate) {
+  for (const std::string value : {"0", "1.2", "fast"}) {
+    const std::string text =
+        "name: toy\npeak: {mxfp8: 200 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\n"
+        "sustained:\n  mxfp8: " +
+        value + "\n  gemms: {units: 10, tiles: [[100, 100, 0.9]]}\n";
+    const std::string about = complaint([&] { read_device(Spec::parse(text, "toy.yaml")); });
+    EXPECT_TRUE(about.starts_with("toy.yaml:6:")) << value << ": " << about;
+  }
+}
+
 // The twelve GEMMs of a model of 5B on a B300, NVIDIA/TransformerEngine, docs/examples/gemm_profiling: 7.161 ms, of
 // which 24 kernels put scales in order, and 6.812 ms in fp8 (b200-sxm.yaml).
 TEST(Mxfp8, RateOfBlackwell) {
