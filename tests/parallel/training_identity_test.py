@@ -46,6 +46,12 @@ CASES = {
     "a tied embedding and largest magnitudes of fp8": (
         {**DENSE, "tie_word_embeddings": True}, {"tensor": 2, "pipeline": 2, "sharding": "optimizer"},
         {"micro_batches": 2, "framework": "megatron_core", "precision": "fp8", "gradient_precision": "bf16"}, "packet"),
+    "current scaling of fp8": (DENSE, {"tensor": 2, "pipeline": 2, "sequence": True, "sharding": "optimizer"},
+                               {"micro_batches": 2, "framework": "megatron_core", "precision": "fp8",
+                                "fp8_scaling": "current", "fused_loss": True}, "packet"),
+    "MXFP8": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True},
+              {"device": str(SOURCE / "workloads" / "devices" / "b200-sxm.yaml"), "micro_batches": 2,
+               "framework": "megatron_core", "precision": "mxfp8", "fused_loss": True}, "packet"),
     "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
               {"micro_batches": 4, "recompute": "full"}, "ideal"),
 }  # fmt: skip

@@ -17,7 +17,6 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 MAX_SHARDS = 16
 # Sets of GPT models on A100s whose rows published_steps.py has.
 OF_A100S = ("narayanan_2021", "korthikanti_2022", "smith_2022", "jiang_2024")
-LAYERS = {"llama-3.1-405b": 126}
 # Channels of NCCL on servers of eight devices and eight NICs: eight rings, each twice (src/graph/connect.cc).
 CHANNELS_ACROSS = 16
 MAX_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds the same time
@@ -107,9 +106,20 @@ def flops_of_token(model, sequence, tensor):
                                       + 1.5 * inner / hidden + vocabulary / (2 * layers * hidden))  # fmt: skip
 
 
-def of_gpu(facts, row, key):
-    value = facts[key]
+def of_gpu(facts, row, key, otherwise=None):
+    value = facts.get(key, otherwise)
     return value[row["gpu"]] if isinstance(value, dict) and row.get("gpu") in value else value
+
+
+def nvlinks_of(facts, row):
+    """(of all groups, of tensor ranks): rates over NVLink and the times of calls at no bytes."""
+    tensor = row.get("tensor", 1)
+    mixture = "nvlink_of_mixtures" if "nvlink_of_mixtures" in facts and row.get("expert", 1) > 1 else "nvlink"
+    nvlink = of_gpu(facts, row, mixture)
+    by_size = of_gpu(facts, row, "nvlink_of_tensor", {}).get(tensor)
+    said = facts.get("tensor_nvlink", {})
+    alone = said if "rate" in said else said.get(row.get("gpu"), nvlink)
+    return nvlink, row.get("tensor_nvlink", by_size or alone)
 
 
 def model_of(case, facts, row):
@@ -148,6 +158,12 @@ def ready_made(case, row):
     return str(path)
 
 
+def layers_of(case, facts, row):
+    model = model_of(case, facts, row)
+    path = pathlib.Path(model) if "/" in model else case.root / "workloads/models" / f"{model}.json"
+    return json.loads(path.read_text())["num_hidden_layers"]
+
+
 def merged(into, values):
     """The first map with the values of the second one, which may have maps for some keys."""
     return into | {key: merged(into[key], value) if isinstance(value, dict) and key in into else value
@@ -157,7 +173,7 @@ def merged(into, values):
 def device_of(case, facts, row):
     """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
-    across = row["gpus"] > facts.get("gpus_per_server", SERVER) and row.get("tensor", 1) == 1
+    across = row["gpus"] > of_gpu(facts, row, "gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
         if not across:
             return str(case.root / "workloads/devices" / f"{said}.yaml")
@@ -207,9 +223,8 @@ def experiment(case, facts, row, micro_batches):
         sharing = row.get("expert", 1) * row.get("expert_tensor", 1)
         copies = max(copies, 2, sharing // (tensor * context), row.get("copies", 1))
     simulated = tensor * context * pipeline * copies
-    server = facts.get("gpus_per_server", SERVER)
-    nvlink = of_gpu(facts, row, "nvlink")
-    alone = row.get("tensor_nvlink", facts.get("nvlink_of_tensor", {}).get(tensor, facts.get("tensor_nvlink", nvlink)))
+    server = of_gpu(facts, row, "gpus_per_server", SERVER)
+    nvlink, alone = nvlinks_of(facts, row)
     inside = nvlink if tensor == 1 else alone
     design = of_gpu(facts, row, "server")
     group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
@@ -229,7 +244,7 @@ def experiment(case, facts, row, micro_batches):
     if "layers_at_ends" in row:
         stages = pipeline * row["virtual_stages"]
         ends = row["layers_at_ends"]
-        each = (LAYERS[row["model"]] - 2 * ends) // (stages - 2)
+        each = (layers_of(case, facts, row) - 2 * ends) // (stages - 2)
         parallelism["stage_layers"] = [ends, *[each] * (stages - 2), ends]
     if "shape" in row and pipeline > 1:
         parallelism["stage_layers"] = deepspeed_stages(shape_of(facts, row)[0], pipeline, row.get("embeddings_as_blocks", False))
@@ -249,7 +264,7 @@ def experiment(case, facts, row, micro_batches):
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
         workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
     for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
-                "padded_copies", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
+                "padded_copies", "fused_loss", "fp8_scaling", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

@@ -53,7 +53,8 @@ const Words<KernelUnit>& unit_words() {
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept},
-                                       {"magnitudes", KernelUnit::magnitudes}};
+                                       {"magnitudes", KernelUnit::magnitudes},
+                                       {"tensors", KernelUnit::tensors}};
   return words;
 }
 
@@ -65,12 +66,18 @@ const Words<KernelWhen>& when_words() {
                                        {"grouped", KernelWhen::grouped},
                                        {"head_norms", KernelWhen::head_norms},
                                        {"fp8", KernelWhen::fp8},
+                                       {"delayed", KernelWhen::delayed},
+                                       {"current", KernelWhen::current},
                                        {"fp8_block", KernelWhen::fp8_block},
+                                       {"mxfp8", KernelWhen::mxfp8},
+                                       {"fp8_scaled", KernelWhen::fp8_scaled},
                                        {"no_fp8", KernelWhen::no_fp8},
                                        {"sequence", KernelWhen::sequence},
                                        {"no_sequence", KernelWhen::no_sequence},
                                        {"fused_router", KernelWhen::fused_router},
                                        {"separate_router", KernelWhen::separate_router},
+                                       {"fused_loss", KernelWhen::fused_loss},
+                                       {"separate_loss", KernelWhen::separate_loss},
                                        {"fused_permutation", KernelWhen::fused_permutation},
                                        {"separate_permutation", KernelWhen::separate_permutation},
                                        {"several_here", KernelWhen::several_here},
@@ -96,7 +103,7 @@ Value word_of(const Spec& spec, const Words<Value>& words) {
 
 /// Units that exist at a place: bytes per logit of a norm would silently be nothing.
 std::vector<KernelUnit> units_at(KernelPlace place) {
-  std::vector<KernelUnit> units{KernelUnit::residual, KernelUnit::hidden};
+  std::vector<KernelUnit> units{KernelUnit::residual, KernelUnit::hidden, KernelUnit::tensors};
   const auto add = [&](std::initializer_list<KernelUnit> more) { units.insert(units.end(), more); };
   switch (place) {
     case KernelPlace::attention_core:
@@ -162,6 +169,11 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
   if (const auto value = map.find("block_scales")) kernel.block_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
   if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
+  if (const auto value = map.find("each")) {
+    kernel.each_tensor = value->one_of({"tensor"}) == "tensor";
+    if (std::find(units.begin(), units.end(), KernelUnit::tensors) == units.end())
+      throw value->error("kernels here go over all tensors together; leave it out");
+  }
   if (const auto value = map.find("when"))
     for (const Spec& word : value->is_sequence() ? value->items() : std::vector<Spec>{*value})
       kernel.when.push_back(word_of(word, when_words()));
@@ -258,14 +270,24 @@ const KernelCatalogue& plain_kernels() {
   return kernels;
 }
 
-bool casts_in_blocks(const KernelCatalogue& kernels) {
-  const auto has = [](const std::vector<SmallKernel>& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [](const SmallKernel& one) { return one.needs(KernelWhen::fp8_block); });
+namespace {
+
+bool has_kernel_when(const KernelCatalogue& kernels, KernelWhen when) {
+  const auto has = [when](const std::vector<SmallKernel>& list) {
+    return std::any_of(list.begin(), list.end(), [when](const SmallKernel& one) { return one.needs(when); });
   };
   return std::any_of(kernels.places.begin(), kernels.places.end(),
                      [&](const auto& place) { return has(place[0]) || has(place[1]); });
 }
+
+}  // namespace
+
+bool casts_in_blocks(const KernelCatalogue& kernels, const std::string& precision) {
+  return has_kernel_when(kernels, KernelWhen::fp8_scaled) ||
+         has_kernel_when(kernels, precision == "mxfp8" ? KernelWhen::mxfp8 : KernelWhen::fp8_block);
+}
+
+bool finds_magnitudes(const KernelCatalogue& kernels) { return has_kernel_when(kernels, KernelWhen::current); }
 
 KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   KernelCatalogue result;
@@ -287,6 +309,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
   if (const auto value = spec.find("split_accumulation")) result.split_accumulation = value->boolean();
+  if (const auto value = spec.find("swizzles_scales")) result.swizzles_scales = value->boolean();
   if (const auto value = spec.find("router_gradients")) result.router_gradients = value->one_of({"tf32", "fp32"});
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("context")) result.context = read_context(*map);

@@ -65,8 +65,9 @@ enum class KernelUnit : std::uint8_t {
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
   magnitudes,           ///< tensors in fp8 of the rank's blocks, those of one direction
+  tensors,              ///< one, or one for each expert on the rank
 };
-constexpr std::size_t kernel_unit_count = 18;
+constexpr std::size_t kernel_unit_count = 19;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -80,12 +81,18 @@ enum class KernelWhen : std::uint8_t {
   grouped,               ///< fewer keys and values than queries
   head_norms,            ///< queries and keys of each head are normed
   fp8,                   ///< GEMMs have fp8 with a scale for each tensor
-  fp8_block,             ///< they have fp8 scaled in blocks
-  no_fp8,                ///< they have neither
+  delayed,               ///< which follows from earlier tensors
+  current,               ///< or from the tensor itself
+  fp8_block,             ///< they have fp8 scaled in blocks of 128
+  mxfp8,                 ///< or of 32
+  fp8_scaled,            ///< either of both
+  no_fp8,                ///< none of all these
   sequence,              ///< with sequence parallelism
   no_sequence,           ///< without
   fused_router,          ///< experts are chosen in one kernel
   separate_router,       ///< or in one for each operation
+  fused_loss,            ///< the loss and its gradient are computed in two kernels
+  separate_loss,         ///< or in one for each operation
   fused_permutation,     ///< copies of tokens are sorted and summed in one kernel each
   separate_permutation,  ///< or in one for each operation
   several_here,          ///< the rank has several experts
@@ -118,6 +125,7 @@ struct SmallKernel {
   std::int64_t row_scales = 0, block_scales = 0;
   double flops = 0;  ///< per unit; for people: they take no time beside the bytes
   Traffic traffic = Traffic::elementwise;
+  bool each_tensor = false;      ///< a kernel for each tensor, that is for each expert on the rank
   std::vector<KernelWhen> when;  ///< all of them; none: every job has it
   struct More {
     KernelUnit unit;
@@ -170,6 +178,8 @@ struct KernelCatalogue {
   } context;
   /// GEMMs of fp8 for gradients add up in two levels.
   bool split_accumulation = false;
+  /// Before a GEMM of mxfp8 a kernel puts the scales of each factor into the order that matrix units read.
+  bool swizzles_scales = false;
   std::string router_gradients;   ///< precision of the GEMMs of routers' backward passes; "": that of activations
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process on the host that launches work on the device.
@@ -187,8 +197,10 @@ struct KernelCatalogue {
 /// What a job that names no framework has: an element read or written where an operation cannot do without.
 const KernelCatalogue& plain_kernels();
 
-/// Whether it has what GEMMs of fp8_block need besides.
-bool casts_in_blocks(const KernelCatalogue& kernels);
+/// Whether it has what GEMMs of fp8_block or mxfp8 need besides.
+bool casts_in_blocks(const KernelCatalogue& kernels, const std::string& precision);
+/// Whether it has what fp8 with the scales of the tensors themselves needs.
+bool finds_magnitudes(const KernelCatalogue& kernels);
 
 /// Reads a whole catalogue (docs/reference/compute_times.md). Throws InputError.
 KernelCatalogue read_kernel_catalogue(const Spec& spec);

@@ -114,8 +114,11 @@ double together(const SharedWork& work, double arithmetic, double traffic) {
 
 double clock_of(const Device& device) { return device.one_by_one ? 1 : device.sustained->clock; }
 
-/// GEMMs of fp8 in blocks always add up in two levels, and their rates were measured so.
-double accumulation_of(const Device& device, const Kernel& kernel) {
+/// What the rate of GEMMs of a precision is, relative to the rate that was measured. GEMMs of fp8 in blocks always add
+/// up in two levels, and their rates were measured so. Matrix units that scale blocks of 32 by themselves do not need
+/// that (NVIDIA, Transformer Engine, common/recipe/__init__.py: of all recipes, MXFP8BlockScaling has no choice).
+double relative_rate(const Device& device, const Kernel& kernel) {
+  if (kernel.precision == "mxfp8") return device.sustained->mxfp8;
   return kernel.split_accumulation && kernel.precision == "fp8" ? device.sustained->split_accumulation : 1;
 }
 
@@ -170,7 +173,7 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
   const double results = kernel.rows_inner ? static_cast<double>(kernel.m) * groups_of(kernel) : all_rows(kernel);
   const double sums = splits == 1 ? 0 : 8 * parts * results * static_cast<double>(kernel.n);
   const double rate = device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction;
-  const double arithmetic = flops / (rate * accumulation_of(device, kernel));
+  const double arithmetic = flops / (rate * relative_rate(device, kernel));
   const double seconds = together(rates.work, arithmetic + seconds_of_padding(rates, kernel, tile),
                                   seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
   return seconds + (splits == 1 ? 0 : rates.split_time.seconds());
@@ -201,7 +204,7 @@ const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel)
     return *sustained.grouped;
   if (kernel.grouped && kernel.streams == 0 && sustained.grouped_blocks && kernel.precision == "fp8_block")
     return *sustained.grouped_blocks;
-  const auto other = sustained.other_gemms.find(kernel.precision);
+  const auto other = sustained.other_gemms.find(kernel.precision == "mxfp8" ? "fp8" : kernel.precision);
   return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
 }
 

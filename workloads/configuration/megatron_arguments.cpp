@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -216,10 +217,18 @@ class MegatronApplication {
         d_.precision = "fp8";
         note("precision", option);
       }
-    // megatron/core/fp8_utils.py, get_fp8_recipe: Float8BlockScaling of Transformer Engine.
+    // megatron/core/fp8_utils.py, get_fp8_recipe: DelayedScaling, Float8CurrentScaling, Float8BlockScaling and
+    // MXFP8BlockScaling of Transformer Engine.
+    static const std::map<std::string, Fp8Recipe> recipes = {{"delayed", Fp8Recipe::delayed},
+                                                             {"tensorwise", Fp8Recipe::tensorwise},
+                                                             {"blockwise", Fp8Recipe::blockwise},
+                                                             {"mxfp8", Fp8Recipe::mxfp8}};
     const std::string recipe = o_.text_or("fp8-recipe", "delayed");
-    d_.block_scales = recipe == "blockwise" && d_.precision == "fp8";
-    if (recipe != "blockwise" && recipe != "delayed" && recipe != "tensorwise") ignore("--fp8-recipe");
+    const auto known = recipes.find(recipe);
+    if (known == recipes.end())
+      ignore("--fp8-recipe");
+    else if (d_.precision == "fp8")
+      d_.fp8_recipe = known->second;
     if (recipe != "delayed") d_.amax_ranks = AmaxRanks::none;
     if (recipe == "delayed" && o_.flag("tp-only-amax-red")) d_.amax_ranks = AmaxRanks::tensor;
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
@@ -322,6 +331,7 @@ class MegatronApplication {
   }
 
   void read_experts() {
+    d_.fused_loss = o_.flag("cross-entropy-loss-fusion") && o_.text_or("cross-entropy-fusion-impl", "native") == "te";
     d_.fused_router = o_.flag("moe-router-fusion");
     d_.fused_permutation = o_.flag("moe-permute-fusion");
     // megatron/core/transformer/moe/moe_utils.py, skip_routed_expert_padding: the router pads, or the dispatcher does.

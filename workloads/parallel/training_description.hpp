@@ -97,6 +97,15 @@ enum class AmaxRanks : std::uint8_t {
   none,    ///< scales do not follow from earlier passes
 };
 
+/// Where the scale of a tensor in fp8 comes from.
+enum class Fp8Scaling : std::uint8_t {
+  delayed,  ///< from the largest magnitudes of earlier ones
+  current,  ///< from its own, which a kernel looks for before
+};
+
+/// Recipes of Transformer Engine as Megatron-LM's --fp8-recipe names them.
+enum class Fp8Recipe : std::uint8_t { delayed, tensorwise, blockwise, mxfp8 };
+
 struct TrainingDescription {
   ModelConfig model;
   ParallelPlan parallel;
@@ -106,7 +115,8 @@ struct TrainingDescription {
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
   std::string precision = "bf16";    ///< of GEMMs; of activations, too, but for fp8 (activation_precision)
-  bool block_scales = false;         ///< fp8 is meant with scales in blocks: fp8_block if the framework has its casts
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  ///< that fp8 is meant with, if the framework has its casts
+  Fp8Scaling fp8_scaling = Fp8Scaling::delayed;
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
@@ -132,6 +142,7 @@ struct TrainingDescription {
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it, hybrid stage 3 as PyTorch FSDP2
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
+  bool fused_loss = false;                ///< the loss and its gradient (its --cross-entropy-loss-fusion, of TE)
   bool fused_permutation = true;          ///< copies are sorted and summed in one each (its --moe-permute-fusion)
   bool padded_copies = true;  ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
   AmaxRanks amax_ranks = AmaxRanks::stage;  ///< fp8, if the framework has delayed scaling

@@ -58,7 +58,7 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
                                bool weights_too) const {
   const Gemm out{tokens_, h_, heads(a) * a.value_size};
   if (inputs_too) {
-    gather(to, "attention gradient gather");
+    gather_gradient(to, "attention gradient gather");
     Work work(setup_);
     work.small(KernelPlace::attention_residual, true, units_of(a));
     out.input_gradient(work);

@@ -94,10 +94,10 @@ class EndBuilder : private PassBuilder {
   void cast(Work& work, std::int64_t elements) const {
     const std::string& precision = setup_.description->precision;
     if (!is_fp8(precision) || setup_.framework == nullptr) return;
-    const bool blocks = precision == "fp8_block";
-    const std::int64_t copies = blocks || setup_.times->device().fp8_transposes ? 2 : 1;
-    const std::int64_t scales = blocks ? 4 * (elements / 128) : 0;
-    work.memory_bytes(Bytes(2 * elements + copies * (elements + scales)));
+    const bool transposes = is_scaled_in_blocks(precision) || setup_.times->device().fp8_transposes;
+    if (precision == "fp8" && setup_.description->fp8_scaling == Fp8Scaling::current)
+      work.memory_bytes(Bytes(2 * elements));  // the largest magnitude
+    work.memory_bytes(Bytes(2 * elements + (transposes ? 2 : 1) * (elements + scale_bytes(precision, elements))));
   }
 
   std::vector<Segment> prediction_backward(const Gemm& projection, bool inputs_too, bool weights_too) const {

@@ -58,7 +58,8 @@ std::int64_t mean_fp8_gemms(const TrainingDescription& description) {
 
 PartPasses magnitude_passes(const PassSetup& setup, std::int64_t gemms) {
   PartPasses passes;
-  if (setup.description->precision != "fp8" || setup.description->amax_ranks == AmaxRanks::none || gemms == 0)
+  const TrainingDescription& d = *setup.description;
+  if (d.precision != "fp8" || d.fp8_scaling != Fp8Scaling::delayed || d.amax_ranks == AmaxRanks::none || gemms == 0)
     return passes;
   passes.forward = pass(setup, false, 3 * gemms);
   passes.backward = pass(setup, true, 2 * gemms);

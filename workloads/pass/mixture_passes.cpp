@@ -77,6 +77,7 @@ KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
 KernelUnits MixturePasses::units_of_copies(const MlpShape& mlp, const FeedForward& inner) const {
   KernelUnits units = units_of_choices(mlp);
   unit(units, KernelUnit::sent) = unit(units, KernelUnit::chosen) * h_;
+  unit(units, KernelUnit::tensors) = inner.up.count;
   unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
   unit(units, KernelUnit::inner) = inner.down.rows * inner.down.inner * inner.down.count;
   return units;

@@ -14,6 +14,7 @@ KernelUnits MlpPasses::units_of(const FeedForward& mlp) const {
   KernelUnits units = common_units();
   const std::int64_t inner = mlp.down.rows * mlp.down.inner * mlp.down.count;
   unit(units, KernelUnit::inner) = inner;
+  unit(units, KernelUnit::tensors) = mlp.down.count;
   unit(units, KernelUnit::inner_and_gates) = inner * (mlp.gated ? 3 : 2);  // the up projection's result, and theirs
   return units;
 }
@@ -31,7 +32,7 @@ void MlpPasses::forward(const FeedForward& mlp, std::string_view what, std::vect
 
 void MlpPasses::backward(const FeedForward& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
   if (inputs_too) {
-    gather(to, "MLP gradient gather");
+    gather_gradient(to, "MLP gradient gather");
     Work down(setup_);
     mlp.down.input_gradient(down);
     down.small(KernelPlace::mlp_activation, true, units_of(mlp), {.gated = mlp.gated, .dense = true});

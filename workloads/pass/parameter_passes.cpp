@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "workloads/pass/parameter_passes.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "workloads/parallel/held_parameters.hpp"
@@ -24,6 +25,15 @@ void add_gradient_accumulation(const PassSetup& setup, const std::vector<Tensor>
   passes.weight_gradient.push_back(segment);
 }
 
+namespace {
+
+bool of_fp8(KernelWhen when) {
+  return when == KernelWhen::fp8 || when == KernelWhen::delayed || when == KernelWhen::current ||
+         when == KernelWhen::fp8_block || when == KernelWhen::mxfp8 || when == KernelWhen::fp8_scaled;
+}
+
+}  // namespace
+
 void add_shared_copies(const PassSetup& setup, const std::vector<Tensor>& tensors, PartPasses& passes, bool quantised) {
   const ParallelPlan& plan = setup.description->parallel;
   if (plan.sharding != Sharding::parameters) return;
@@ -33,8 +43,8 @@ void add_shared_copies(const PassSetup& setup, const std::vector<Tensor>& tensor
   const auto copies = [&](const std::vector<SmallKernel>& list, std::string_view what) {
     Work work(setup);
     for (const SmallKernel& one : list) {
-      const bool has =
-          quantised ? has_kernel(setup, one) : !one.needs(KernelWhen::fp8) && !one.needs(KernelWhen::fp8_block);
+      const bool casts = std::any_of(one.when.begin(), one.when.end(), of_fp8);
+      const bool has = quantised ? has_kernel(setup, one) : !casts;
       if (has) work.small(one.name, one, one.unit == KernelUnit::kept ? share_of(held, ranks) : held);
     }
     return work.segment(what);

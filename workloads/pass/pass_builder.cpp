@@ -18,6 +18,7 @@ KernelUnits PassBuilder::units_of_width(std::int64_t width) const {
   KernelUnits units{};
   unit(units, KernelUnit::residual) = norm_tokens() * width;
   unit(units, KernelUnit::hidden) = tokens_ * width;
+  unit(units, KernelUnit::tensors) = 1;
   return units;
 }
 
@@ -45,17 +46,37 @@ Segment PassBuilder::tensor_collective(std::string_view what, CollectiveKind kin
 }
 
 void PassBuilder::gather(std::vector<Segment>& to, std::string_view what, bool beside, std::int64_t width) const {
+  if (width == 0) reduce_magnitude(to);
+  gather_copies(to, what, 1, beside, width);
+}
+
+void PassBuilder::gather_gradient(std::vector<Segment>& to, std::string_view what) const {
+  reduce_magnitude(to);
+  gather_copies(to, what, is_scaled_in_blocks(setup_.description->precision) ? 2 : 1, false, 0);
+}
+
+void PassBuilder::reduce_magnitude(std::vector<Segment>& to) const {
+  const TrainingDescription& d = *setup_.description;
+  if (t_ == 1 || !plan_.sequence || d.precision != "fp8" || d.fp8_scaling != Fp8Scaling::current) return;
+  to.push_back(tensor_collective("largest magnitude", CollectiveKind::all_reduce));
+  to.back().size = Bytes(4);
+}
+
+void PassBuilder::gather_copies(std::vector<Segment>& to, std::string_view what, std::int64_t copies, bool beside,
+                                std::int64_t width) const {
   if (t_ == 1 || !plan_.sequence) return;
   if (width == 0) width = h_;
+  const std::string& precision = setup_.description->precision;
   to.push_back(tensor_collective(what, CollectiveKind::all_gather));
-  to.back().size = bytes_of(tokens_, width, element_bytes(setup_.description->precision));
+  const Bytes scales = Bytes(scale_bytes(precision, tokens_ * width));
+  to.back().size = (bytes_of(tokens_, width, element_bytes(precision)) + scales) * copies;
   to.back().beside = beside;
   add_small(KernelPlace::tensor_gathered, false, units_of_width(width), "copies of what was gathered", to);
 }
 
 void PassBuilder::gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too,
                                std::int64_t width) const {
-  if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too), width);
+  if (!setup_.kernels().keeps_gathered) gather_copies(to, what, 1, overlaps(weights_too), width);
 }
 
 void PassBuilder::sum(std::vector<Segment>& to, std::string_view what, std::int64_t width) const {

@@ -34,6 +34,11 @@ class PassBuilder {
   /// transformer_engine/pytorch/module/layernorm_linear.py: with_quantized_all_gather). Nothing without sequence
   /// parallelism.
   void gather(std::vector<Segment>& to, std::string_view what, bool beside = false, std::int64_t width = 0) const;
+  /// Of the gradient that the GEMMs behind a sum read. Scaled in blocks it is gathered along rows and along columns,
+  /// for one of both GEMMs each, because one does not follow from the other (Transformer Engine 2,
+  /// pytorch/module/linear.py: set_usage(rowwise=True, columnwise=True); "we can't convert row-scaled MXFP8 to
+  /// column-scaled").
+  void gather_gradient(std::vector<Segment>& to, std::string_view what) const;
   /// The same for the gradients of weights, if it was not kept.
   void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too, std::int64_t width = 0) const;
   /// The sum over tensor ranks of what a GEMM, cut along its inner dimension, leaves on each.
@@ -48,6 +53,12 @@ class PassBuilder {
 
  private:
   KernelUnits units_of_width(std::int64_t width) const;
+  void gather_copies(std::vector<Segment>& to, std::string_view what, std::int64_t copies, bool beside,
+                     std::int64_t width) const;
+  /// Where each tensor has a scale of its own, ranks that gather it in fp8 agree on its largest magnitude before
+  /// (pytorch/module/layernorm_linear.py, linear.py: set_quantizer_amax_reduction_group, with sequence parallelism;
+  /// pytorch/csrc/quantizer.cpp: Float8CurrentScalingQuantizer::quantize_impl).
+  void reduce_magnitude(std::vector<Segment>& to) const;
 };
 
 }  // namespace weft

@@ -38,9 +38,20 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
         static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + kind.more);
     kernel.bytes = saturated((read + written) * static_cast<Wide>(count)).count();
   }
+  if (gemms_ == "mxfp8" && setup_.kernels().swizzles_scales)
+    for (const std::int64_t side : {m, n}) swizzle(side, k, count);
   std::string name = fmt::format("GEMM {} x {} x {}", m, n, k);
   if (count > 1) name += fmt::format(", {} of them", count);
   add(kernel, name, kernel.flops);
+}
+
+void Work::swizzle(std::int64_t side, std::int64_t k, std::int64_t count) {
+  Kernel kernel;
+  kernel.kind = Kernel::Kind::memory;
+  const auto scales = static_cast<Wide>(side) * static_cast<Wide>(k) / 32 * static_cast<Wide>(count);
+  kernel.bytes = saturated(2 * scales).count();  // read and written
+  kernel.precision = activations_;
+  add(kernel, "scales for matrix units", 0);
 }
 
 std::int64_t Work::accumulated_bytes() const {
@@ -98,8 +109,16 @@ bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
     }
     case KernelWhen::fp8:
       return description.precision == "fp8";
+    case KernelWhen::delayed:
+      return description.precision == "fp8" && description.fp8_scaling == Fp8Scaling::delayed;
+    case KernelWhen::current:
+      return description.precision == "fp8" && description.fp8_scaling == Fp8Scaling::current;
     case KernelWhen::fp8_block:
       return description.precision == "fp8_block";
+    case KernelWhen::mxfp8:
+      return description.precision == "mxfp8";
+    case KernelWhen::fp8_scaled:
+      return is_scaled_in_blocks(description.precision);
     case KernelWhen::no_fp8:
       return !is_fp8(description.precision);
     case KernelWhen::sequence:
@@ -110,6 +129,10 @@ bool holds(const PassSetup& setup, KernelWhen when, MlpKind mlp) {
       return description.fused_router;
     case KernelWhen::separate_router:
       return !description.fused_router;
+    case KernelWhen::fused_loss:
+      return description.fused_loss;
+    case KernelWhen::separate_loss:
+      return !description.fused_loss;
     case KernelWhen::fused_permutation:
       return description.fused_permutation;
     case KernelWhen::separate_permutation:
@@ -137,13 +160,15 @@ bool has_kernel(const PassSetup& setup, const SmallKernel& kernel, MlpKind mlp) 
 void Work::small(KernelPlace place, bool backward, const KernelUnits& units, MlpKind mlp) {
   for (const SmallKernel& one : setup_.kernels().at(place, backward)) {
     if (!has_kernel(setup_, one, mlp)) continue;
-    const auto count = [&](KernelUnit unit) { return units[static_cast<std::size_t>(unit)]; };
+    const auto tensors = one.each_tensor ? units[static_cast<std::size_t>(KernelUnit::tensors)] : 1;
+    const auto count = [&](KernelUnit unit) { return share_of(units[static_cast<std::size_t>(unit)], tensors); };
     Kernel kernel = kernel_of(one, count(one.unit), activations_);
     for (const SmallKernel::More& more : one.also)
       kernel.bytes = saturated(static_cast<Wide>(kernel.bytes) +
                                static_cast<Wide>(count(more.unit)) * static_cast<Wide>(more.bytes))
                          .count();
-    add(kernel, one.name, one.flops * static_cast<double>(count(one.unit)));
+    for (std::int64_t tensor = 0; tensor < tensors; ++tensor)
+      add(kernel, one.name, one.flops * static_cast<double>(count(one.unit)));
   }
 }
 
@@ -153,8 +178,8 @@ void Work::small(const std::string& name, const SmallKernel& one, std::int64_t u
 
 namespace {
 
-/// Scales in fp32, for each 128 units and for each 128 x 128; the last ones may be incomplete.
-Wide scale_bytes(const SmallKernel& small, std::int64_t units) {
+/// Scales in fp32, for each 128 units and for each 128 x 128, or four of a byte; the last ones may be incomplete.
+Wide scales_of(const SmallKernel& small, std::int64_t units) {
   constexpr std::int64_t side = 128;
   const auto scales = [units](std::int64_t elements, std::int64_t each) {
     return static_cast<Wide>((units + elements - 1) / elements) * static_cast<Wide>(each);
@@ -168,7 +193,7 @@ Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
   const auto each = static_cast<Wide>(small.bytes + small.elements * element_bytes(precision));
-  kernel.bytes = saturated(static_cast<Wide>(units) * each + scale_bytes(small, units)).count();
+  kernel.bytes = saturated(static_cast<Wide>(units) * each + scales_of(small, units)).count();
   kernel.precision = precision;
   kernel.traffic = small.traffic;
   return kernel;

@@ -53,6 +53,8 @@ class Work {
   /// Of a parameter, beside writing the result of the GEMM for its gradient.
   std::int64_t accumulated_bytes() const;
   void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, const GemmKind& kind);
+  /// Scales of `count` factors of side x k, in blocks of 32, as matrix units read them.
+  void swizzle(std::int64_t side, std::int64_t k, std::int64_t count);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string gemms_, activations_;  // precisions

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> precisions{
     {{"bf16", 2}, {"fp16", 2}, {"fp32", 4}, {"fp8", 1}, {"tf32", 4}}};
-constexpr std::string_view scaled_in_blocks = "fp8_block";
+constexpr std::array<std::string_view, 2> scaled_in_blocks{"fp8_block", "mxfp8"};
 
 constexpr std::array<std::pair<std::string_view, double>, 3> flops_units{
     {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, double>, 3> flops_units{
 std::int64_t element_bytes(const std::string& precision) {
   for (const auto& [name, bytes] : precisions)
     if (name == precision) return bytes;
-  if (precision == scaled_in_blocks) return 1;
+  if (is_scaled_in_blocks(precision)) return 1;
   WEFT_EXPECT(false, "precision '{}'", precision);
   return 0;
 }
@@ -39,11 +39,21 @@ std::vector<std::string> precision_names() {
   return names;
 }
 
-bool is_fp8(const std::string& precision) { return precision == "fp8" || precision == scaled_in_blocks; }
+bool is_fp8(const std::string& precision) { return precision == "fp8" || is_scaled_in_blocks(precision); }
+
+bool is_scaled_in_blocks(const std::string& precision) {
+  return std::find(scaled_in_blocks.begin(), scaled_in_blocks.end(), precision) != scaled_in_blocks.end();
+}
+
+std::int64_t scale_bytes(const std::string& precision, std::int64_t elements) {
+  const auto blocks = [elements](std::int64_t side) { return elements / side + (elements % side > 0 ? 1 : 0); };
+  if (precision == "fp8_block") return 4 * blocks(128);
+  return precision == "mxfp8" ? blocks(32) : 0;
+}
 
 std::vector<std::string> gemm_precision_names() {
   std::vector<std::string> names = precision_names();
-  names.emplace_back(scaled_in_blocks);
+  names.insert(names.end(), scaled_in_blocks.begin(), scaled_in_blocks.end());
   return names;
 }
 
@@ -197,6 +207,7 @@ SustainedRates read_sustained(const Spec& map) {
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
   if (const auto split = map.find("split_accumulation")) rates.split_accumulation = split->number(min_fraction, 1);
+  if (const auto relative = map.find("mxfp8")) rates.mxfp8 = relative->number(min_fraction, 1);
   const auto units = map.find("collective_units");
   if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();
   if (!gemms) map.finish(older_sustained_keys);  // an older key explains more than that `gemms` is missing

@@ -97,6 +97,8 @@ struct SustainedRates {
   GemmRates gemms;
   /// The rate of GEMMs of fp8 that add up in two levels, relative to that of others.
   double split_accumulation = 1;
+  /// The rate of GEMMs of mxfp8 relative to that of those of fp8.
+  double mxfp8 = 1;
   std::map<std::string, GemmRates> other_gemms;  ///< by precision, of fp8 and fp8_block if theirs differ
   /// Of experts' grouped GEMMs, in 16 bits and in fp8_block; as single ones if absent.
   std::optional<GemmRates> grouped, grouped_blocks;
@@ -142,14 +144,17 @@ struct Device {
   double slowdown_while_communicating = 1;
 };
 
-/// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8, fp8_block 1. Scales of fp8_block are not
-/// counted: 4 B for each 128 elements of activations, for each 128 x 128 of weights (DeepSeek-AI,
-/// arXiv:2412.19437, 3.3).
+/// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8, fp8_block, mxfp8 1. Scales are not counted.
 std::int64_t element_bytes(const std::string& precision);
 std::vector<std::string> precision_names();
-/// fp8 or fp8_block.
+/// fp8, fp8_block or mxfp8.
 bool is_fp8(const std::string& precision);
-/// Of GEMMs: those, and fp8_block, which has scales beside the numbers.
+/// fp8_block or mxfp8. Numbers have scales along rows, 4 B for each 128 (DeepSeek-AI, arXiv:2412.19437, 3.3) or 1 B for
+/// each 32 (OCP Microscaling Formats, v1.0, 5.2), and those along columns are others, so that both are kept.
+bool is_scaled_in_blocks(const std::string& precision);
+/// The scales of so many elements along rows.
+std::int64_t scale_bytes(const std::string& precision, std::int64_t elements);
+/// Of GEMMs: precision_names(), and those that have scales beside the numbers.
 std::vector<std::string> gemm_precision_names();
 
 /// Limits of a factor by which compute is slower beside communication.

@@ -23,14 +23,14 @@ struct TokenBytes {
 struct KeptBytes {
   explicit KeptBytes(const TrainingDescription& d)
       : passed(real(activation_bytes(d))),
-        read(real(element_bytes(d.precision)) + (d.precision == "fp8_block" ? 4.0 / 128 : 0)),
+        read(real(element_bytes(d.precision)) + real(scale_bytes(d.precision, 128)) / 128),
         activation_input(kept_or(d.activation_input_precision, passed)),
         attention_output(kept_or(d.attention_output_precision, is_fp8(d.precision) ? passed + read : passed)) {}
 
   double passed;  ///< from one operator to the next
   /// The input of a GEMM: the same, or a copy in fp8, which is all that a norm or an activation function in front of it
   /// leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
-  double read;  ///< scaled in blocks, with 4 B for each 128
+  double read;  ///< with its scales
   double activation_input;
   double attention_output;  ///< for its own backward pass, and that of the GEMM behind it
 
@@ -195,9 +195,10 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
 std::int64_t fp8_copies(const PassSetup& setup, std::int64_t parameters) {
   const TrainingDescription& d = *setup.description;
   if (!is_fp8(d.precision)) return 0;
-  const bool transposed = setup.times->device().fp8_transposes || d.precision == "fp8_block";
+  const bool transposed = setup.times->device().fp8_transposes || is_scaled_in_blocks(d.precision);
   const std::int64_t copies = (transposed ? 2 : 1) - (d.parameter_precision == "fp8" ? 1 : 0);
-  const std::int64_t scales = d.precision == "fp8_block" ? 4 * (parameters / (128 * 128)) : 0;
+  const std::int64_t scales =
+      d.precision == "fp8_block" ? 4 * (parameters / (128 * 128)) : scale_bytes(d.precision, parameters);
   return copies * (parameters + scales);
 }
 

@@ -127,12 +127,13 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
 
 /// Formats that devices have and no device file: "did you mean 'fp8'" would not give the reason.
 void refuse_unmeasured(const Spec& value) {
-  static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
+  static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6"};
   if (!formats.contains(value.text())) return;
-  throw value.error(fmt::format(
-      "'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks of 32 and 16; use fp8, and "
-      "`operators` for kernels whose times are known",
-      value.text()));
+  throw value.error(
+      fmt::format("'{}': no device file has measured GEMMs of fp4 or fp6; use fp8 or mxfp8, and `operators` for "
+                  "kernels whose times "
+                  "are known",
+                  value.text()));
 }
 
 std::string read_precision(const Spec& value, const Device& device) {
@@ -206,8 +207,11 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
   fields.flag("clip_gradients", d.clip_gradients);
   fields.flag("fused_router", d.fused_router);
+  fields.flag("fused_loss", d.fused_loss);
   fields.flag("fused_permutation", d.fused_permutation);
   fields.flag("padded_copies", d.padded_copies);
+  if (const auto value = fields.find("fp8_scaling"))
+    d.fp8_scaling = read_word<Fp8Scaling>(*value, {{"delayed", Fp8Scaling::delayed}, {"current", Fp8Scaling::current}});
   if (const auto value = fields.find("amax_ranks"))
     d.amax_ranks = read_word<AmaxRanks>(
         *value, {{"stage", AmaxRanks::stage}, {"tensor", AmaxRanks::tensor}, {"none", AmaxRanks::none}});
@@ -342,6 +346,19 @@ void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJo
   job.times.in_a_step();
 }
 
+/// What a recipe of fp8 is here, if the framework has its kernels and the device its GEMMs.
+void take_recipe(TrainingJob& job) {
+  TrainingDescription& d = job.description;
+  if (d.precision != "fp8" || !job.framework) return;
+  const auto in_blocks = [&](const std::string& precision) {
+    if (casts_in_blocks(*job.framework, precision) && job.times.device().peak.contains(precision))
+      d.precision = precision;
+  };
+  if (d.fp8_recipe == Fp8Recipe::blockwise) in_blocks("fp8_block");
+  if (d.fp8_recipe == Fp8Recipe::mxfp8) in_blocks("mxfp8");
+  if (d.fp8_recipe == Fp8Recipe::tensorwise && finds_magnitudes(*job.framework)) d.fp8_scaling = Fp8Scaling::current;
+}
+
 }  // namespace
 
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
@@ -361,8 +378,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   if (const auto value = spec.find("attention"))
     job.attention =
         read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
-  if (d.block_scales && d.precision == "fp8" && job.framework && casts_in_blocks(*job.framework))
-    d.precision = "fp8_block";  // the key `precision`, which is read next, counts first
+  take_recipe(job);  // the keys `precision` and `fp8_scaling`, which are read next, count first
   Fields fields(spec, d);
   read_batches(fields, d);
   read_precisions(fields, spec, job.times.device(), d);
@@ -371,13 +387,20 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                   fmt::format("the kernels of '{}' are counted for activations of 16 bits, not for {}",
                               job.framework->name, activation_precision(d)),
                   spec.where());
-  if (d.precision == "fp8_block" && !(job.framework && casts_in_blocks(*job.framework)))
-    throw d.error(
-        "precision",
-        fmt::format("'fp8_block' needs the casts of a framework, which {}; use `framework: megatron_core`, or fp8",
-                    job.framework ? "'" + job.framework->name + "' does not have" : "the job does not name"),
-        spec.where());
+  const std::string missing = job.framework ? "'" + job.framework->name + "' does not have" : "the job does not name";
+  if (is_scaled_in_blocks(d.precision) && !(job.framework && casts_in_blocks(*job.framework, d.precision)))
+    throw d.error("precision",
+                  fmt::format("'{}' needs the casts of a framework, which {}; use `framework: megatron_core`, or fp8",
+                              d.precision, missing),
+                  spec.where());
   read_method(fields, d);
+  if (d.fp8_scaling == Fp8Scaling::current && !(job.framework && finds_magnitudes(*job.framework)))
+    throw d.error(
+        "fp8_scaling",
+        fmt::format("'current' needs the kernels of a framework that look for largest magnitudes, which {}; use "
+                    "`framework: megatron_core`, or leave it out",
+                    missing),
+        spec.where());
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
   job.routing = read_routing(spec.find("routing"), context, d);

@@ -92,7 +92,7 @@ def parallelism(d, ranks):
 
 TRAINING_FLAGS = ["overlap_tensor", "overlap_gradients", "overlap_parameters", "clip_gradients", "offload_optimizer",
                   "offload_parameters", "overlap_offload", "reduce_every_micro_batch"]
-EXPERT_FLAGS = ["fused_router", "fused_permutation", "padded_copies"]
+EXPERT_FLAGS = ["fused_loss", "fused_router", "fused_permutation", "padded_copies"]
 
 
 def configuration(d, files, result):
@@ -176,6 +176,8 @@ def training(d, files, facts):
         configuration(d, files, result)
     if d.chance(0.2):
         result["amax_ranks"] = d.pick(["stage", "tensor", "none"])
+    if d.chance(0.1):
+        result["fp8_scaling"] = d.pick(["delayed", "current"])
     for flag in EXPERT_FLAGS:
         if d.chance(0.06):
             result[flag] = d.flag()

@@ -352,6 +352,17 @@ TEST(KernelCatalogue, Complaints) {
   EXPECT_EQ(when("fp8") + when("[fp8, sequence, no_experts]"), "");
   EXPECT_NE(when("[fp8, expert]").find("f.yaml:4"), std::string::npos) << when("[fp8, expert]");
   EXPECT_NE(when("[fp8, expert]").find("'experts'"), std::string::npos) << when("[fp8, expert]");
+  const auto each = [&](const std::string& word) {
+    return message(head + "  mlp_norm: {forward: [{kernel: n, per: tensors, reads: 2, each: " + word + "}]}\n" + step);
+  };
+  EXPECT_EQ(each("tensor"), "");
+  EXPECT_NE(each("expert").find("f.yaml:4"), std::string::npos) << each("expert");
+  const std::string all =
+      message(head + "  mlp_norm: {}\nstep: {optimizer: [{kernel: a, per: parameters, reads: 4, each: tensor}]}\n");
+  EXPECT_NE(all.find("f.yaml:5"), std::string::npos) << all;
+  EXPECT_NE(all.find("all tensors together"), std::string::npos) << all;
+  const std::string swizzles = message("swizzles_scales: 1\n" + head + "  mlp_norm: {}\n" + step);
+  EXPECT_NE(swizzles.find("f.yaml:1"), std::string::npos) << swizzles;
   const std::string streams = message("expert_streams: 0\n" + head + "  mlp_norm: {}\n" + step);
   EXPECT_NE(streams.find("f.yaml:1"), std::string::npos) << streams;
   const std::string unit = message(head + "  mlp_norm: {forward: [{kernel: n, per: logits, reads: 2}]}\n" + step);

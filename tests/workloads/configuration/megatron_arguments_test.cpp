@@ -213,7 +213,7 @@ TEST(MegatronArguments, YamlWithLatentAttentionExpertsAndALayout) {
   EXPECT_TRUE(job.overlap_gradients);
   EXPECT_TRUE(job.overlap_parameters);
   EXPECT_EQ(job.precision, "fp8");
-  EXPECT_FALSE(job.block_scales);
+  EXPECT_EQ(job.fp8_recipe, Fp8Recipe::delayed);
   EXPECT_EQ(job.parameter_precision, "bf16");
   EXPECT_EQ(job.gradient_precision, "fp32");
   // Gradients are in buckets of max(40M, 1M per data-parallel rank) elements of 4 bytes.
@@ -257,10 +257,13 @@ TEST(MegatronArguments, UnevenStages) {
 }
 
 TEST(MegatronArguments, RecipesOfFp8) {
-  EXPECT_TRUE(small("--bf16 --fp8-format hybrid --fp8-recipe blockwise").block_scales);
-  EXPECT_FALSE(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").block_scales);
-  EXPECT_FALSE(small("--bf16 --fp8-recipe blockwise").block_scales);
-  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8").ignored, std::vector<std::string>{"--fp8-recipe"});
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe blockwise").fp8_recipe, Fp8Recipe::blockwise);
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").fp8_recipe, Fp8Recipe::tensorwise);
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8").fp8_recipe, Fp8Recipe::mxfp8);
+  EXPECT_EQ(small("--bf16 --fp8-recipe blockwise").fp8_recipe, Fp8Recipe::delayed);
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe custom").ignored, std::vector<std::string>{"--fp8-recipe"});
+  EXPECT_FALSE(small("--cross-entropy-loss-fusion").fused_loss);
+  EXPECT_TRUE(small("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te").fused_loss);
   EXPECT_EQ(small("--fp8-format hybrid").amax_ranks, AmaxRanks::stage);
   EXPECT_EQ(small("--fp8-format hybrid --tp-only-amax-red").amax_ranks, AmaxRanks::tensor);
   EXPECT_EQ(small("--fp8-format hybrid --fp8-recipe tensorwise --tp-only-amax-red").amax_ranks, AmaxRanks::none);

@@ -141,7 +141,7 @@ TEST(Training, Complaints) {
   EXPECT_EQ(complaint_about(with("data: 16", "data: 16, tensor: 1, pipeline: 1"), context), "");
   expect_complaint(start + "precision: bf61\n", context, "x.yaml:7", {"did you mean 'bf16'"});
   expect_complaint(with("h100", "a100") + "precision: fp8\n", context, "x.yaml:7", {"no peak for 'fp8'", "bf16, fp16"});
-  for (const std::string format : {"fp4", "nvfp4", "mxfp8"})
+  for (const std::string format : {"fp4", "nvfp4", "mxfp4"})
     expect_complaint(start + "precision: " + format + "\n", context, "x.yaml:7",
                      {"'" + format + "': no device file has measured GEMMs", "use fp8"});
   expect_complaint(start + "gradient_precision: fp8\n", context, "x.yaml:7", {"fp8"});
