@@ -38,6 +38,8 @@ double bytes_by_rows(const Kernel& kernel) {
 
 }  // namespace
 
+std::int64_t launches_of(const Kernel& kernel) { return kernel.grouped && kernel.streams > 0 ? kernel.count : 1; }
+
 double traffic_of(const Kernel& kernel) {
   if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::gemm) return static_cast<double>(kernel.bytes);
   const auto n = static_cast<double>(kernel.n);

@@ -44,6 +44,9 @@ struct Kernel {
   bool split_accumulation = false;
 };
 
+/// What the host launches for it: a kernel for each expert where the framework calls the library for each.
+std::int64_t launches_of(const Kernel& kernel);
+
 /// Bytes that a kernel reads and writes.
 double traffic_of(const Kernel& kernel);
 

@@ -146,7 +146,8 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
   launches.layer = operation.layer;
   launches.micro_batch = operation.micro_batch;
   launches.what = "launches";
-  const auto kernels = static_cast<std::int64_t>(segment.kernels.size());
+  std::int64_t kernels = 0;
+  for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
   launches.duration = segment.kind == Segment::Kind::compute ? kernels * host->kernel : host->collective;
   const std::int32_t waited = std::exchange(host_waits_, no_operation);
   host_ = add(launches, {host_, waited});

@@ -65,6 +65,22 @@ class Host(ProgramTest):
         self.assertGreater(ranks["part_host"][0], summary["simulated_time_ps"] / 2)
         self.assertEqual(ranks["compute"][0] + ranks["part_host"][0] + ranks["part_idle"][0], summary["simulated_time_ps"])
 
+    def test_each_expert_is_a_launch(self):
+        """Transformer Engine calls cuBLAS for each expert (te_grouped_gemm): a block of Mixtral 8x7B has two GEMMs of experts
+        forward (w1 and w3 in one, and w2) and four backward. A catalogue without `expert_streams` has one grouped kernel for all
+        eight experts."""
+        each = (SOURCE / "workloads/frameworks/megatron_core.yaml").read_text()
+        grouped = each.replace("\nexpert_streams: 4\n", "\n")
+        self.assertNotEqual(each, grouped)
+        (self.folder / "grouped.yaml").write_text(grouped)
+        hosts = []
+        for framework in ("megatron_core", "grouped.yaml"):
+            path = self.job(model="mixtral-8x7b", framework=framework, recompute="none", sequence_length=128)
+            _, results = self.simulate(path, "--set", "topology.hosts=1")
+            hosts.append(int(table(results, "ranks")["host"][0]))
+        blocks, gemms, more, launch = 32, 2 + 4, 8 - 1, 7_000_000
+        self.assertEqual(hosts[0] - hosts[1], blocks * gemms * more * launch)
+
     def test_same_results_on_any_number_of_processes(self):
         path = self.job(parallelism={"data": 4}, sequence_length=128, cuda_graphs=False)
         self.simulate(path, "--set", "output.operations=true", output="1.h5")
