@@ -32,7 +32,8 @@ const Words<KernelPlace>& place_words() {
                                         {"context_begin", KernelPlace::context_begin},
                                         {"context_part", KernelPlace::context_part},
                                         {"context_end", KernelPlace::context_end},
-                                        {"magnitudes", KernelPlace::magnitudes}};
+                                        {"magnitudes", KernelPlace::magnitudes},
+                                        {"message_gathered", KernelPlace::message_gathered}};
   return words;
 }
 
@@ -283,6 +284,12 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   places.finish();
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  if (const auto value = spec.find("messages_in_turn")) {
+    result.messages_in_turn = value->boolean();
+    if (result.messages_in_turn && result.blocking_messages)
+      throw value->error("found with `blocking_messages`; messages in turn block in any case, so give one of them");
+  }
+  if (const auto value = spec.find("gathers_sent")) result.gathers_sent = value->boolean();
   if (const auto value = spec.find("expert_streams")) result.expert_streams = value->integer(1, max_streams);
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();

@@ -42,8 +42,9 @@ enum class KernelPlace : std::uint8_t {
   context_part,      ///< behind each block of attention but the first one
   context_end,       ///< behind all blocks
   magnitudes,        ///< fp8 with delayed scaling: behind a pass of a chunk's blocks
+  message_gathered,  ///< of messages between stages in parts: behind each gather of one over tensor ranks
 };
-constexpr std::size_t kernel_place_count = 20;
+constexpr std::size_t kernel_place_count = 21;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -156,6 +157,11 @@ struct KernelCatalogue {
   /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
   /// forward pass goes together with that of the backward pass behind it.
   bool blocking_messages = false;
+  /// A rank sends and receives one message at a time, in the order of DeepSpeed's pipeline, and computes nothing beside
+  /// it; each message begins when both ranks have come to it.
+  bool messages_in_turn = false;
+  /// Of messages that tensor ranks send in parts: before a backward pass they also gather what they sent forward.
+  bool gathers_sent = false;
   /// A GEMM for each expert of a rank, in so many streams of the device side by side; 0: one grouped GEMM.
   std::int64_t expert_streams = 0;
   bool counts_optimizer() const { return !optimizer.empty(); }
