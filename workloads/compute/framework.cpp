@@ -302,6 +302,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
   if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);
   if (const auto map = step.find("accumulation_fp32")) result.accumulation_fp32 = read_accumulation(*map);
+  if (const auto value = step.find("all_reduces_fp32")) result.all_reduces_fp32 = value->boolean();
   if (const auto map = step.find("sharded")) {
     if (const auto list = map->find("gathered")) result.gathered = read_small_kernels(*list, parameters);
     if (const auto list = map->find("scattered")) result.scattered = read_small_kernels(*list, parameters);

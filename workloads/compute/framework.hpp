@@ -146,6 +146,8 @@ struct KernelCatalogue {
   const Accumulation& accumulation_of(bool wide) const {
     return wide && accumulation_fp32.counted() ? accumulation_fp32 : accumulation;
   }
+  /// Gradients of 32 bits are summed on all ranks, also where ranks share the optimizer out.
+  bool all_reduces_fp32 = false;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
   /// What GEMMs read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered
