@@ -182,8 +182,9 @@ struct KernelCatalogue {
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process on the host that launches work on the device.
   struct Host {
-    Time kernel, collective;        ///< for one of them
-    bool waits_for_chunks = false;  ///< goes on to the next pass of a chunk when the device has done this one
+    Time kernel, collective;          ///< for one of them
+    bool waits_for_chunks = false;    ///< goes on to the next pass of a chunk when the device has done this one
+    bool waits_for_launches = false;  ///< goes on when the device has done what was launched last
   };
   std::optional<Host> host;  ///< nothing: it takes no time
 

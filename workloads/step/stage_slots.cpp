@@ -136,6 +136,8 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     result_.after.push_back(StagePlan::no_operation);
     ++result_.operations.back().after_count;
   }
+  const auto& host = setup_.pass.kernels().host;
+  if (host && host->waits_for_launches) host_waits_ = position;
   if (segment.join) walk.beside.clear();
   if (segment.beside)
     walk.beside.push_back(position);

@@ -354,6 +354,7 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   describe_sizes(lines);
   const std::vector<std::string> missing = job_.times.missing();
   for (const std::string& kernel : missing) lines.emplace_back("not measured", kernel);
+  for (std::string& note : slow_gemms()) lines.emplace_back("slow GEMMs", std::move(note));
   for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
   describe_events(lines);
