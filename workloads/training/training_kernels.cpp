@@ -73,12 +73,10 @@ std::vector<std::string> TrainingWorkload::slow_gemms() const {
   std::vector<std::string> notes;
   for (const auto& [name, bytes] : found) {
     const std::string rate =
-        known ? fmt::format("its loop has {} of the rate", device.sustained->gemms.speed_of_rows(bytes))
-              : fmt::format("libraries are slower then, of which {} has no rates; the time is too short", device.name);
+        known ? fmt::format("{} of the rate", device.sustained->gemms.speed_of_rows(bytes))
+              : fmt::format("{} has no rates of such kernels, so the time is too short", device.name);
     notes.push_back(
-        fmt::format("{}: rows in memory are multiples of {} B, not of 16 B; {}. Sides that are multiples of 8 "
-                    "elements avoid this",
-                    name, bytes, rate));
+        fmt::format("{}: rows are multiples of {} B, not of 16 B: {}; use multiples of 8 elements", name, bytes, rate));
   }
   return notes;
 }
