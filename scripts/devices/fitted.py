@@ -58,7 +58,9 @@ def fit_gemms(device, sustained, table, units, tell):
     for precision in found:
         launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision in QUANTISING and "launch" in sustained else None
         result = fitting.fit_gemms(device, table, precision, units, launch)
-        sustained[GEMMS.get(precision, "gemms")] = result["rates"]
+        key = GEMMS.get(precision, "gemms")
+        known = {name: value for name, value in sustained.get(key, {}).items() if name == "alignment"}  # tables have no such shapes
+        sustained[key] = {**known, **result["rates"]}
         if launch is None:
             sustained["launch"] = f"{result['launch']} us"
         tell(f"{precision} GEMMs", result)

@@ -115,6 +115,16 @@ def padding_seconds(rates, size, m, n, k, count, tile_m, tile_n):
     return size * k * loads / np.where(shared, 2, 1) / bytes_per_second(rates["padding_bandwidth"])
 
 
+def speed_of_rows(rates, size, n, k):
+    """Rates of the loop along k of GEMMs whose rows of k and n elements of 16 bits are aligned to few bytes."""
+    lengths = np.gcd(np.asarray(n, np.int64), np.asarray(k, np.int64))
+    aligned = (lengths & -lengths) * size
+    speed = np.ones(np.shape(aligned))
+    for most, rate in reversed(rates.get("alignment", []) if size == 2 else []):
+        speed = np.where(aligned <= quantity(most, BINARY), rate, speed)
+    return speed
+
+
 def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     """Times of `count` GEMMs of m x k by k x n; results have at least 16 bits."""
     peak = device.peak[precision]
@@ -126,12 +136,13 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     else:
         shapes = [shape for a, b, f in rates["tiles"] for shape in {(a, b, f), (b, a, f)}]
     overhead = rates.get("inner_overhead", 0)
+    speed = speed_of_rows(rates, size, n, k)
     for tile_m, tile_n, fraction in shapes:
         tiles = np.ceil(m / tile_m) * np.ceil(n / tile_n) * count
         splits = 1
         while splits <= rates.get("max_splits", 1):
             inner = k / splits
-            inner = inner + (overhead if np.isscalar(overhead) else curve(overhead, inner))
+            inner = inner / speed + (overhead if np.isscalar(overhead) else curve(overhead, inner))
             arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (peak * device.clock * fraction)
             arithmetic = arithmetic + padding_seconds(rates, size, m, n, k, count, tile_m, tile_n)
             moved = traffic + (8 * splits * m * n * count if splits > 1 else 0)

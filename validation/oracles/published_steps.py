@@ -42,6 +42,7 @@ class Published:
     peer: float = 0  # the peer's error in percent, if it is known for the row
     vocabulary: int = 51200
     gradient_precision: str = "fp16"
+    deepspeed: bool = False  # DeepSpeed's pipeline with the framework's kernels
     rounding: float = 0  # the time may be so many seconds more or less, because its source rounds
 
     @property
@@ -83,7 +84,8 @@ def jiang(name, gpus, batch, seconds):
 def smith(name, gpus, seconds):
     """S. Smith et al., arXiv:2201.11990, 2.4. The time has one digit behind the point."""
     return Published(name, 20480, 105, 128, SERVER, 35, gpus // 280, 1, 1, 1920, "full", seconds, scatter_gather=True,
-                     overlap_tensor=False, framework="megatron_2021", rounding=0.05, gradient_precision="fp32")  # fmt: skip
+                     overlap_tensor=False, framework="megatron_2021", rounding=0.05, gradient_precision="fp32",
+                     deepspeed=True)  # fmt: skip
 
 
 def rows_of(name):
@@ -101,6 +103,17 @@ def rows_of(name):
 NARAYANAN, KORTHIKANTI = rows_of("narayanan_2021"), rows_of("korthikanti_2022")
 
 RINGS = {"algorithm": "ring", "channels": 1, "chunk_size": "64 GiB", "slices_per_chunk": 1}
+
+
+def with_deepspeed(case, framework):
+    """The path of a catalogue with the messages between stages that megatron_deepspeed has."""
+    ours, other = (yaml.safe_load((case.root / f"workloads/frameworks/{name}.yaml").read_text()) for name in (framework, "megatron_deepspeed"))
+    ours.pop("blocking_messages")
+    ours |= {key: other[key] for key in ("messages_in_turn", "gathers_sent")}
+    ours["kernels"]["message_gathered"] = other["kernels"]["message_gathered"]
+    path = case.scratch / "deepspeed.yaml"
+    path.write_text(json.dumps(ours))
+    return str(path)
 
 
 def settings(case, one, micro_batches, copies):
@@ -124,6 +137,8 @@ def settings(case, one, micro_batches, copies):
         "workload.collectives.tensor": RINGS | {"launch_latency": f"{launch} us"},
         "workload.micro_batch": one.micro_batch, "workload.micro_batches": micro_batches,
     }  # fmt: skip
+    if one.deepspeed:
+        changes["workload.framework"] = with_deepspeed(case, one.framework)
     if one.gradient_precision != "fp16":
         changes["workload.gradient_precision"] = one.gradient_precision
     if one.pipeline == 1 and one.data > 1:

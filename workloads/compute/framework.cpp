@@ -32,7 +32,8 @@ const Words<KernelPlace>& place_words() {
                                         {"context_begin", KernelPlace::context_begin},
                                         {"context_part", KernelPlace::context_part},
                                         {"context_end", KernelPlace::context_end},
-                                        {"magnitudes", KernelPlace::magnitudes}};
+                                        {"magnitudes", KernelPlace::magnitudes},
+                                        {"message_gathered", KernelPlace::message_gathered}};
   return words;
 }
 
@@ -305,6 +306,12 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   places.finish();
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  if (const auto value = spec.find("messages_in_turn")) {
+    result.messages_in_turn = value->boolean();
+    if (result.messages_in_turn && result.blocking_messages)
+      throw value->error("found with `blocking_messages`; messages in turn block in any case, so give one of them");
+  }
+  if (const auto value = spec.find("gathers_sent")) result.gathers_sent = value->boolean();
   if (const auto value = spec.find("expert_streams")) result.expert_streams = value->integer(1, max_streams);
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
@@ -318,6 +325,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
   if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);
   if (const auto map = step.find("accumulation_fp32")) result.accumulation_fp32 = read_accumulation(*map);
+  if (const auto value = step.find("all_reduces_fp32")) result.all_reduces_fp32 = value->boolean();
   if (const auto map = step.find("sharded")) {
     if (const auto list = map->find("gathered")) result.gathered = read_small_kernels(*list, parameters);
     if (const auto list = map->find("scattered")) result.scattered = read_small_kernels(*list, parameters);

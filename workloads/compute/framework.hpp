@@ -42,8 +42,9 @@ enum class KernelPlace : std::uint8_t {
   context_part,      ///< behind each block of attention but the first one
   context_end,       ///< behind all blocks
   magnitudes,        ///< fp8 with delayed scaling: behind a pass of a chunk's blocks
+  message_gathered,  ///< of messages between stages in parts: behind each gather of one over tensor ranks
 };
-constexpr std::size_t kernel_place_count = 20;
+constexpr std::size_t kernel_place_count = 21;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -153,6 +154,8 @@ struct KernelCatalogue {
   const Accumulation& accumulation_of(bool wide) const {
     return wide && accumulation_fp32.counted() ? accumulation_fp32 : accumulation;
   }
+  /// Gradients of 32 bits are summed on all ranks, also where ranks share the optimizer out.
+  bool all_reduces_fp32 = false;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
   /// What GEMMs read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered
@@ -164,6 +167,11 @@ struct KernelCatalogue {
   /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
   /// forward pass goes together with that of the backward pass behind it.
   bool blocking_messages = false;
+  /// A rank sends and receives one message at a time, in the order of DeepSpeed's pipeline, and computes nothing beside
+  /// it; each message begins when both ranks have come to it.
+  bool messages_in_turn = false;
+  /// Of messages that tensor ranks send in parts: before a backward pass they also gather what they sent forward.
+  bool gathers_sent = false;
   /// A GEMM for each expert of a rank, in so many streams of the device side by side; 0: one grouped GEMM.
   std::int64_t expert_streams = 0;
   bool counts_optimizer() const { return !optimizer.empty(); }
@@ -184,8 +192,9 @@ struct KernelCatalogue {
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process on the host that launches work on the device.
   struct Host {
-    Time kernel, collective;        ///< for one of them
-    bool waits_for_chunks = false;  ///< goes on to the next pass of a chunk when the device has done this one
+    Time kernel, collective;          ///< for one of them
+    bool waits_for_chunks = false;    ///< goes on to the next pass of a chunk when the device has done this one
+    bool waits_for_launches = false;  ///< goes on when the device has done what was launched last
   };
   std::optional<Host> host;  ///< nothing: it takes no time
 

@@ -2,6 +2,7 @@
 #include "workloads/compute/kernel_time.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -39,6 +40,12 @@ double bytes_by_rows(const Kernel& kernel) {
 }  // namespace
 
 std::int64_t launches_of(const Kernel& kernel) { return kernel.grouped && kernel.streams > 0 ? kernel.count : 1; }
+
+std::int64_t row_alignment(const Kernel& kernel) {
+  const auto lengths = static_cast<std::uint64_t>(std::gcd(kernel.along_m ? kernel.m : kernel.k, kernel.n));
+  const std::int64_t elements = std::int64_t{1} << std::countr_zero(lengths);
+  return elements * element_bytes(kernel.precision);
+}
 
 double traffic_of(const Kernel& kernel) {
   if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::gemm) return static_cast<double>(kernel.bytes);
@@ -130,11 +137,14 @@ double slowed(const Device& device, const SharedWork& work, double seconds) {
   return work.slowing == 0 || lasts ? seconds : seconds * std::pow(1 + seconds / scale, work.slowing);
 }
 
-/// The mean length of a tile along k, its beginning and end included.
+/// The mean length of a tile along k, its beginning and end included; longer where loads of narrow pieces slow its
+/// loop.
 double inner_length(const GemmRates& rates, const Kernel& kernel, double parts) {
+  const bool of_16_bits = element_bytes(kernel.precision) == 2;
+  const double speed = of_16_bits ? rates.speed_of_rows(row_alignment(kernel)) : 1;
   const auto whole = [&](std::int64_t k) {
     const double length = static_cast<double>(k) / parts;
-    return length + rates.inner_overhead.at(length);
+    return length / speed + rates.inner_overhead.at(length);
   };
   if (kernel.rows.empty() || !kernel.rows_inner) return whole(kernel.k);
   double sum = 0;

@@ -40,12 +40,18 @@ struct Kernel {
   /// without rows take no time, and their weights are not read.
   std::vector<std::int64_t> rows{};
   bool rows_inner = false;  ///< grouped: rows are not m but k, as in gradients of weights
+  /// The first factor lies along m in memory, as in gradients of weights; else along k. The second one and the result
+  /// lie along n, or in other words, k of a gradient of weights and m of all others are no length of a row in memory.
+  bool along_m = false;
   /// fp8: sums of matrix units, which keep few bits, are added to sums of 32 bits every so often.
   bool split_accumulation = false;
 };
 
 /// What the host launches for it: a kernel for each expert where the framework calls the library for each.
 std::int64_t launches_of(const Kernel& kernel);
+
+/// The largest power of two of bytes that divides the lengths of rows of a GEMM's matrices in memory.
+std::int64_t row_alignment(const Kernel& kernel);
 
 /// Bytes that a kernel reads and writes.
 double traffic_of(const Kernel& kernel);
@@ -81,7 +87,8 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 /// that device.sustained says. Attention with device.sustained->attention: tiles of `rows` queries, each with the
 /// keys that a causal mask leaves it in whole blocks; units share the tiles out, but one tile takes its time.
 /// Arithmetic of both goes by the clock that lasts, or with device.one_by_one slows down in long kernels.
-/// docs/reference/compute_times.md has the formulas.
+/// The loop along k of GEMMs whose rows in memory are aligned to few bytes has that part of the rate which the rates
+/// say (GemmRates::alignment). docs/reference/compute_times.md has the formulas.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -56,6 +56,7 @@ class OperatorTimes {
   /// The same while collectives of the device are under way: with what they leave of it (beside_communication()), at
   /// least what of() gives. Zero: nothing is known of this kernel; slowdown_beside_communication() holds.
   Time beside(const Kernel& kernel) const;
+  bool is_measured(const Kernel& kernel) const { return measured_.find(kernel).has_value(); }
   /// Kernels that of() was called for and that were not measured, each once ("gemm 64 x 128 x 256, bf16"); empty
   /// without a file of measurements.
   std::vector<std::string> missing() const { return {missing_.begin(), missing_.end()}; }

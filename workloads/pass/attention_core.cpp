@@ -62,10 +62,10 @@ Segment AttentionCore::core(const AttentionShape& a, std::string_view what, bool
   } else {
     const std::int64_t scores = rows * columns * count;
     if (backward) {
-      work.gemm(rows, columns, a.value_size, count);  // of probabilities
-      work.gemm(columns, a.value_size, rows, count);  // of values
-      work.gemm(rows, a.head_size, columns, count);   // of queries
-      work.gemm(columns, a.head_size, rows, count);   // of keys
+      work.gemm(rows, columns, a.value_size, count);         // of probabilities
+      work.turned_gemm(columns, a.value_size, rows, count);  // of values
+      work.gemm(rows, a.head_size, columns, count);          // of queries
+      work.turned_gemm(columns, a.head_size, rows, count);   // of keys
     } else {
       work.gemm(rows, columns, a.head_size, count);
       work.gemm(rows, a.value_size, columns, count);

@@ -84,6 +84,8 @@ PartPasses head_passes(const PassSetup& setup);
 /// megatron/core/transformer/multi_token_prediction.py: the projection is cut over tensor ranks, its results are
 /// gathered); and behind the block a norm, and logits and loss with the head's matrix.
 PartPasses prediction_input_passes(const PassSetup& setup);
+/// Copies of a message between stages that tensor ranks have gathered, `forward` for both directions.
+PartPasses message_passes(const PassSetup& setup);
 PartPasses prediction_head_passes(const PassSetup& setup);
 
 }  // namespace weft

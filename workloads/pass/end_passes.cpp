@@ -36,6 +36,12 @@ class EndBuilder : private PassBuilder {
     return passes;
   }
 
+  PartPasses message() {
+    PartPasses passes;
+    add_small(KernelPlace::message_gathered, false, common_units(), "copies of a message", passes.forward);
+    return passes;
+  }
+
   /// `own`: the parameters that no other part has.
   PartPasses head(const std::vector<Tensor>& own) {
     const ModelConfig& model = setup_.description->model;
@@ -169,6 +175,8 @@ PartPasses head_passes(const PassSetup& setup) {
   return EndBuilder(setup).head(head_tensors(setup.description->model, setup.description->parallel));
 }
 PartPasses prediction_input_passes(const PassSetup& setup) { return EndBuilder(setup).prediction_input(); }
+
+PartPasses message_passes(const PassSetup& setup) { return EndBuilder(setup).message(); }
 PartPasses prediction_head_passes(const PassSetup& setup) {
   return EndBuilder(setup).head(setup.description->model.prediction_head);
 }

@@ -154,7 +154,7 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
     const std::int64_t more = element_bytes(router_precision()) - element_;
     router.small(KernelPlace::router, true, units_of_choices(mlp));
     router.wide_gemm(routed_tokens(*setup_.description), h_, mlp.experts, more);
-    router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more);
+    router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more, true);
     to.push_back(router.segment("router gradient"));
     to.back().join = true;
   }

@@ -28,6 +28,7 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   kernel.grouped = kind.grouped;
   if (kind.grouped) kernel.streams = setup_.kernels().expert_streams;
   kernel.rows_inner = kind.rows_inner;
+  kernel.along_m = kind.along_m;
   kernel.split_accumulation = kind.gradient && setup_.kernels().split_accumulation;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);

@@ -22,9 +22,13 @@ class Work {
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
     add_gemm(m, n, k, count, {.grouped = grouped});
   }
-  /// The same, whose result has `more` bytes of each element beside those of activations.
-  void wide_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
-    add_gemm(m, n, k, 1, {.more = more});
+  /// The same, whose first factor lies along m in memory.
+  void turned_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count) {
+    add_gemm(m, n, k, count, {.along_m = true});
+  }
+  /// The same as gemm(), whose result has `more` bytes of each element beside those of activations.
+  void wide_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more, bool along_m = false) {
+    add_gemm(m, n, k, 1, {.more = more, .along_m = along_m});
   }
   /// The GEMM that is the gradient of an input.
   void input_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
@@ -32,8 +36,9 @@ class Work {
   }
   /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
   void weight_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    add_gemm(m, n, k, count,
-             {.more = accumulated_bytes(), .grouped = grouped, .rows_inner = grouped, .gradient = true});
+    add_gemm(
+        m, n, k, count,
+        {.more = accumulated_bytes(), .grouped = grouped, .rows_inner = grouped, .along_m = true, .gradient = true});
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -48,7 +53,7 @@ class Work {
  private:
   struct GemmKind {
     std::int64_t more = 0;  ///< bytes of each element of the result beside reading the factors and writing it
-    bool grouped = false, rows_inner = false, gradient = false;
+    bool grouped = false, rows_inner = false, along_m = false, gradient = false;
   };
   /// Of a parameter, beside writing the result of the GEMM for its gradient.
   std::int64_t accumulated_bytes() const;

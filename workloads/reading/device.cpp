@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -122,6 +123,23 @@ SizeCurve read_inner_overhead(const Spec& value) {
       [](const Spec& overhead) { return overhead.number(0, max); });
 }
 
+/// `[[2 B, 0.3], [8 B, 0.6]]`, powers of two.
+std::vector<GemmRates::Alignment> read_alignment(const Spec& list) {
+  constexpr std::uint64_t max = 1 << 10;
+  std::vector<GemmRates::Alignment> result;
+  for (const Spec& one : list.items()) {
+    if (one.size() != 2) throw one.error("an alignment of rows and a fraction of the rate, such as [8 B, 0.6]");
+    const auto bytes = static_cast<std::uint64_t>(one[0].bytes().count());
+    if (!std::has_single_bit(bytes) || bytes > max) throw one[0].error("a power of two up to 1 KiB, such as 8 B");
+    const auto rising = static_cast<std::int64_t>(bytes);
+    if (!result.empty() && rising <= result.back().bytes)
+      throw one[0].error("not more than the alignment before; from few bytes to many");
+    result.push_back({rising, one[1].number(min_fraction, 1)});
+  }
+  if (result.empty()) throw list.error("no alignment; give at least one, such as [8 B, 0.6]");
+  return result;
+}
+
 /// `units`, `even_share`, `bandwidth_fraction`, `sharpness` and `slowing`, of GEMMs and of attention.
 SharedWork read_shared_work(const Spec& map) {
   SharedWork work;
@@ -143,6 +161,7 @@ GemmRates read_gemms(const Spec& map) {
   rates.work = read_shared_work(map);
   if (const auto value = map.find("persistent")) rates.work.persistent = value->boolean();
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
+  if (const auto value = map.find("alignment")) rates.alignment = read_alignment(*value);
   if (const auto value = map.find("max_splits")) rates.max_splits = value->integer(1, 1024);
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
   if (const auto columns = map.find("columns")) {
@@ -253,6 +272,12 @@ double SizeCurve::at(double size) const {
     return low.value + (high.value - low.value) * std::log(size / low.size) / std::log(high.size / low.size);
   }
   return points_.back().value;
+}
+
+double GemmRates::speed_of_rows(std::int64_t bytes) const {
+  for (const Alignment& one : alignment)
+    if (bytes <= one.bytes) return one.rate;
+  return 1;
 }
 
 double slowdown_beside_communication(const Device& device) {

@@ -73,8 +73,16 @@ struct GemmRates {
   SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
-  std::int64_t max_splits = 1;                 ///< parts along k, summed up afterwards
-  Time split_time;                             ///< what summing up takes besides, whatever the size
+  /// Rates of the loop along k of GEMMs whose rows in memory are aligned to so many bytes and no more, from few bytes
+  /// to many; beyond the last 1. Of elements of 16 bits.
+  struct Alignment {
+    std::int64_t bytes;
+    double rate;
+  };
+  std::vector<Alignment> alignment;
+  double speed_of_rows(std::int64_t bytes) const;
+  std::int64_t max_splits = 1;  ///< parts along k, summed up afterwards
+  Time split_time;              ///< what summing up takes besides, whatever the size
 };
 
 /// A library's kernel for attention without stored scores, forward; causal masks skip whole tiles.

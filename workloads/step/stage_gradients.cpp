@@ -122,7 +122,8 @@ void StagePlanner::reduce_ready(Chunk& chunk, std::size_t part, std::int32_t aft
       reductions_.push_back(add(operation, {before}));
       return reductions_.back();
     };
-    const bool scatter = plan_.sharding != Sharding::none;
+    const bool whole = gradient_bytes_ == 4 && setup_.pass.kernels().all_reduces_fp32;
+    const bool scatter = plan_.sharding != Sharding::none && !whole;
     std::int32_t summed = call(next.group, scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
                                next.bucket.size, after);
     if (next.group == GroupKind::shard) {  // each group has a sum of its own

@@ -31,6 +31,7 @@ StagePlan StagePlanner::make() {
     }
     last_of_slot_ = walks.back().chain;
   }
+  send_in_turn(last_of_slot_);
   end_of_step();
   return std::move(result_);
 }
@@ -40,6 +41,7 @@ void StagePlanner::make_chunks() {
   embedding_ = embedding_passes(setup_.pass);
   head_ = head_passes(setup_.pass);
   head_tensors_ = head_tensors(model, plan_);
+  message_ = message_passes(setup_.pass);
   for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
   if (model.prediction_blocks > 0) {
     prediction_input_ = prediction_input_passes(setup_.pass);

@@ -102,14 +102,24 @@ class StagePlanner {
   // Pipeline messages
   std::uint32_t message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const;
   std::uint32_t ring_tag(const SlotWalk& walk) const;
+  /// Of the message that asks for the one with this tag.
+  std::uint32_t ready_tag(std::uint32_t tag) const;
   /// The neighbour stage from which the slot's input comes, or to which its output goes.
   std::optional<std::uint32_t> neighbour(const SlotWalk& walk, bool input) const;
   std::optional<PlannedOperation> message(const SlotWalk& walk, bool input) const;
-  std::int32_t receive(const SlotWalk& walk);
+  void receive(SlotWalk& walk);
+  /// What tensor ranks have of a message in parts is gathered.
+  void gather_message(SlotWalk& walk, const PlannedOperation& message);
   void finish(SlotWalk& walk);
   /// With blocking messages: what the slot sends, perhaps together with what the one before has not sent yet.
   void exchange(const SlotWalk& walk, const std::optional<PlannedOperation>& operation);
   void send_held(std::int32_t after);
+  /// With messages in turn: sends what the slot before has to send, and receives the slot's input.
+  void meet(SlotWalk& walk);
+  /// One message, which begins when both ranks have come to it.
+  std::int32_t transfer_in_turn(const PlannedOperation& operation, std::int32_t after,
+                                const std::vector<std::int32_t>& more = {});
+  std::int32_t send_in_turn(std::int32_t after);
 
   // Parameters and gradients
   bool sharded() const { return plan_.sharding == Sharding::parameters && !alone(GroupKind::shard); }
@@ -160,7 +170,7 @@ class StagePlanner {
   const ParallelPlan& plan_;
   std::uint32_t rank_;
   std::int64_t gradient_bytes_ = 2, parameter_bytes_ = 2;
-  PartPasses embedding_, head_, prediction_input_, prediction_head_, magnitudes_;
+  PartPasses embedding_, head_, prediction_input_, prediction_head_, magnitudes_, message_;
   std::vector<Tensor> head_tensors_, embedding_copy_;
   std::vector<PartPasses> blocks_;
   std::vector<Chunk> chunks_;

@@ -7,6 +7,12 @@
 
 namespace weft {
 
+namespace {
+
+constexpr std::string_view activations_message = "activations", gradients_message = "gradients";
+
+}  // namespace
+
 SlotWalk StagePlanner::start(const PipelineSlot& slot) {
   SlotWalk walk;
   walk.slot = slot;
@@ -54,8 +60,9 @@ Phase StagePlanner::phase_of(const SlotWalk& walk) const {
 void StagePlanner::advance(SlotWalk& walk) {
   if (!walk.started) {
     walk.started = true;
-    if (walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
-    walk.chain = receive(walk);
+    const bool in_turn = setup_.pass.kernels().messages_in_turn;
+    if (!in_turn && walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
+    in_turn ? meet(walk) : receive(walk);
     if (walk.chunk->parts.empty()) return finish(walk);
     enter_part(walk);
   }
@@ -129,6 +136,8 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     result_.after.push_back(StagePlan::no_operation);
     ++result_.operations.back().after_count;
   }
+  const auto& host = setup_.pass.kernels().host;
+  if (host && host->waits_for_launches) host_waits_ = position;
   if (segment.join) walk.beside.clear();
   if (segment.beside)
     walk.beside.push_back(position);
@@ -222,6 +231,10 @@ std::uint32_t StagePlanner::ring_tag(const SlotWalk& walk) const {
   return (2 * stages + walk.chunk->stage) * setup_.shape.micro_batches + walk.slot.micro_batch;
 }
 
+std::uint32_t StagePlanner::ready_tag(std::uint32_t tag) const {
+  return 3 * setup_.schedule->stages(setup_.shape) * setup_.shape.micro_batches + tag;
+}
+
 std::optional<std::uint32_t> StagePlanner::neighbour(const SlotWalk& walk, bool input) const {
   if (walk.slot.pass == PipelineSlot::Pass::weight_gradient) return std::nullopt;
   const bool lower = input != walk.reversed;
@@ -245,20 +258,27 @@ std::optional<PlannedOperation> StagePlanner::message(const SlotWalk& walk, bool
   operation.tag = message_tag(input ? walk.chunk->stage : *stage, walk.reversed, walk.slot.micro_batch);
   operation.phase = Phase::pipeline;
   operation.micro_batch = static_cast<std::int32_t>(walk.slot.micro_batch);
-  operation.what = walk.reversed ? "gradients" : "activations";
+  operation.what = walk.reversed ? gradients_message : activations_message;
   return operation;
 }
 
-std::int32_t StagePlanner::receive(const SlotWalk& walk) {
+void StagePlanner::receive(SlotWalk& walk) {
+  walk.chain = last_of_slot_;
   const auto operation = message(walk, true);
-  if (!operation) return last_of_slot_;
-  const std::int32_t received = add(*operation, {last_compute_});
-  if (!plan_.scatter_gather || plan_.sequence || alone(GroupKind::tensor)) return received;
-  PlannedOperation whole = collective(GroupKind::tensor, CollectiveKind::all_gather, operation->size * plan_.tensor,
-                                      Stream::tensor, operation->what);
+  if (!operation) return;
+  walk.chain = add(*operation, {last_compute_});
+  gather_message(walk, *operation);
+}
+
+void StagePlanner::gather_message(SlotWalk& walk, const PlannedOperation& message) {
+  if (!plan_.scatter_gather || plan_.sequence || alone(GroupKind::tensor)) return;
+  PlannedOperation whole = collective(GroupKind::tensor, CollectiveKind::all_gather, message.size * plan_.tensor,
+                                      Stream::tensor, message.what);
   whole.phase = Phase::pipeline;
-  whole.micro_batch = operation->micro_batch;
-  return add(whole, {received});
+  whole.micro_batch = message.micro_batch;
+  walk.chain = add(whole, {walk.chain});
+  if (walk.chunk->parts.empty()) return;
+  for (const Segment& copies : message_.forward) run(walk, copies);
 }
 
 void StagePlanner::finish(SlotWalk& walk) {
@@ -266,7 +286,9 @@ void StagePlanner::finish(SlotWalk& walk) {
   const auto& host = setup_.pass.kernels().host;
   if (host && host->waits_for_chunks) host_waits_ = walk.chain;
   const auto operation = message(walk, false);
-  if (setup_.pass.kernels().blocking_messages)
+  if (setup_.pass.kernels().messages_in_turn && operation)
+    held_message_ = HeldMessage{*operation, walk.beside};
+  else if (setup_.pass.kernels().blocking_messages)
     exchange(walk, operation);
   else if (operation)
     add(*operation, {walk.chain}, walk.beside);
@@ -289,6 +311,43 @@ void StagePlanner::send_held(std::int32_t after) {
   if (!held_message_) return;
   sent_.push_back(add(held_message_->operation, {after}, held_message_->after));
   held_message_.reset();
+}
+
+// DeepSpeed, runtime/pipe/schedule.py, TrainSchedule: before a forward pass a stage receives activations and then sends
+// the gradients of the backward pass before; otherwise it sends first.
+void StagePlanner::meet(SlotWalk& walk) {
+  const bool forward = walk.slot.pass == PipelineSlot::Pass::forward;
+  const bool receives_first = forward && held_message_ && held_message_->operation.what == gradients_message;
+  walk.chain = receives_first ? last_of_slot_ : send_in_turn(last_of_slot_);
+  const auto operation = message(walk, true);
+  if (operation) walk.chain = transfer_in_turn(*operation, walk.chain);
+  if (receives_first) walk.chain = send_in_turn(walk.chain);
+  if (!operation) return;
+  if (!forward && setup_.pass.kernels().gathers_sent) {
+    PlannedOperation sent = *operation;
+    sent.what = activations_message;
+    gather_message(walk, sent);
+  }
+  gather_message(walk, *operation);
+}
+
+// NCCL's receiver tells its sender where to write to (src/transport/net_ib.cc, ncclIbPostFifo, an entry of 32 B), and
+// nothing of a message leaves before. A sender waits until its message has arrived.
+std::int32_t StagePlanner::transfer_in_turn(const PlannedOperation& operation, std::int32_t after,
+                                            const std::vector<std::int32_t>& more) {
+  PlannedOperation ready = operation;
+  const bool sends = operation.kind == Operation::Kind::send;
+  ready.kind = sends ? Operation::Kind::recv : Operation::Kind::send;
+  ready.size = Bytes(32);
+  ready.tag = ready_tag(operation.tag);
+  ready.what = "ready to receive";
+  const std::int32_t told = add(ready, {after});
+  return add(operation, {sends ? told : after}, more);
+}
+
+std::int32_t StagePlanner::send_in_turn(std::int32_t after) {
+  const auto held = std::exchange(held_message_, std::nullopt);
+  return held ? transfer_in_turn(held->operation, after, held->after) : after;
 }
 
 }  // namespace weft

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The table of a training job's kernels, for people.
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "workloads/pass/magnitude_passes.hpp"
 #include "workloads/pass/pass_work.hpp"
@@ -43,7 +48,38 @@ class KernelTable {
   std::vector<KernelLine> lines_;
 };
 
+/// GEMMs of 16 bits with rows of less than 16 B, each name once, with their alignment.
+void collect_slow_gemms(const PassSetup& setup, const PartPasses& passes, std::map<std::string, std::int64_t>& to) {
+  constexpr std::int64_t whole_load = 16;
+  for (const std::vector<Segment>* pass : {&passes.forward, &passes.backward})
+    for (const Segment& segment : *pass)
+      for (const KernelUse& use : segment.kernels) {
+        if (use.kernel.kind != Kernel::Kind::gemm || element_bytes(use.kernel.precision) != 2) continue;
+        const std::int64_t bytes = row_alignment(use.kernel);
+        if (bytes < whole_load && !setup.times->is_measured(use.kernel)) to.emplace(use.name, bytes);
+      }
+}
+
 }  // namespace
+
+std::vector<std::string> TrainingWorkload::slow_gemms() const {
+  const PassSetup setup = job_.pass_setup();
+  std::map<std::string, std::int64_t> found;
+  for (const BlockShape& shape : job_.description.model.shapes)
+    collect_slow_gemms(setup, passes_of_block(setup, shape), found);
+  collect_slow_gemms(setup, head_passes(setup), found);
+  const Device& device = job_.times.device();
+  const bool known = device.in_a_step && device.sustained && !device.sustained->gemms.alignment.empty();
+  std::vector<std::string> notes;
+  for (const auto& [name, bytes] : found) {
+    const std::string rate =
+        known ? fmt::format("{} of the rate", device.sustained->gemms.speed_of_rows(bytes))
+              : fmt::format("{} has no rates of such kernels, so the time is too short", device.name);
+    notes.push_back(
+        fmt::format("{}: rows are multiples of {} B, not of 16 B: {}; use multiples of 8 elements", name, bytes, rate));
+  }
+  return notes;
+}
 
 std::vector<KernelLine> TrainingWorkload::kernels() const {
   const ModelConfig& model = job_.description.model;

@@ -341,6 +341,11 @@ void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJo
   const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
   KernelCatalogue catalogue = read_kernel_catalogue(file);
   if (const auto graphs = spec.find("cuda_graphs"); graphs && graphs->boolean()) catalogue.host.reset();
+  if (const auto blocking = spec.find("blocking_launches"); blocking && blocking->boolean()) {
+    if (!catalogue.host)
+      throw blocking->error("found with `cuda_graphs`, or with a framework without `host`; no launch takes time there");
+    catalogue.host->waits_for_launches = true;
+  }
   job.framework = std::make_shared<const KernelCatalogue>(std::move(catalogue));
   job.attention = job.framework->attention;
   job.times.in_a_step();

@@ -36,6 +36,14 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle, ChannelGraphs
   if (const std::string reason = schedule_->refuses(shape_); !reason.empty())
     throw job_.description.error("schedule", fmt::format("the schedule '{}' cannot do this: {}", plan.schedule, reason),
                                  job_.where);
+  // Other schedules send round in a ring, in which all ranks would wait to be received from.
+  const bool in_turn = plan.pipeline > 1 && job_.pass_setup().kernels().messages_in_turn;
+  if (in_turn && plan.schedule != "1f1b" && plan.schedule != "gpipe")
+    throw job_.description.error("schedule",
+                                 fmt::format("the schedule '{}' with the framework '{}', whose stages send one message "
+                                             "after the other; it has 1f1b and gpipe",
+                                             plan.schedule, job_.pass_setup().kernels().name),
+                                 job_.where);
   plans_.resize(shape_.ranks);
   count_calls();
   use_storage();
@@ -346,6 +354,7 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   describe_sizes(lines);
   const std::vector<std::string> missing = job_.times.missing();
   for (const std::string& kernel : missing) lines.emplace_back("not measured", kernel);
+  for (std::string& note : slow_gemms()) lines.emplace_back("slow GEMMs", std::move(note));
   for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
   describe_events(lines);

@@ -120,6 +120,8 @@ class TrainingWorkload final : public Workload {
   void use_storage();
   std::unique_ptr<RankProgram> target_program(std::uint32_t target) const;
   void describe_events(std::vector<std::pair<std::string, std::string>>& lines) const;
+  /// What is to be known of GEMMs of 16 bits whose rows in memory are no multiples of 16 B.
+  std::vector<std::string> slow_gemms() const;
   void describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const;
 
   TrainingJob job_;

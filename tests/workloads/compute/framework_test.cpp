@@ -363,6 +363,10 @@ TEST(KernelCatalogue, Complaints) {
   EXPECT_NE(all.find("all tensors together"), std::string::npos) << all;
   const std::string swizzles = message("swizzles_scales: 1\n" + head + "  mlp_norm: {}\n" + step);
   EXPECT_NE(swizzles.find("f.yaml:1"), std::string::npos) << swizzles;
+  const std::string messages =
+      message("blocking_messages: true\nmessages_in_turn: true\n" + head + "  mlp_norm: {}\n" + step);
+  EXPECT_NE(messages.find("f.yaml:2"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("give one of them"), std::string::npos) << messages;
   const std::string streams = message("expert_streams: 0\n" + head + "  mlp_norm: {}\n" + step);
   EXPECT_NE(streams.find("f.yaml:1"), std::string::npos) << streams;
   const std::string unit = message(head + "  mlp_norm: {forward: [{kernel: n, per: logits, reads: 2}]}\n" + step);
