@@ -313,6 +313,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   if (const auto value = spec.find("gathers_sent")) result.gathers_sent = value->boolean();
   if (const auto value = spec.find("expert_streams")) result.expert_streams = value->integer(1, max_streams);
+  if (const auto value = spec.find("counts_tokens")) result.counts_tokens = value->boolean();
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
   if (const auto value = spec.find("split_accumulation")) result.split_accumulation = value->boolean();

@@ -174,6 +174,9 @@ struct KernelCatalogue {
   bool gathers_sent = false;
   /// A GEMM for each expert of a rank, in so many streams of the device side by side; 0: one grouped GEMM.
   std::int64_t expert_streams = 0;
+  /// Ranks of experts tell each other how many tokens each expert gets before these leave, and the host waits for the
+  /// numbers.
+  bool counts_tokens = false;
   bool counts_optimizer() const { return !optimizer.empty(); }
   /// Copies around the gathering of a part's parameters that are shared out, and around the sum of its gradients, in
   /// each pass.

@@ -57,6 +57,7 @@ struct Segment {
   bool by_load = false;      ///< sizes and times go with the tokens that come to the rank's experts
   bool combine = false;      ///< by_load: the tokens go back
   bool from_second = false;  ///< not in the first micro-batch
+  bool host_waits = false;   ///< the host launches nothing more until it has ended
   std::vector<KernelUse> kernels;                         ///< of a computation
   std::shared_ptr<const std::vector<KernelUse>> grouped;  ///< those of them that are grouped GEMMs of experts, if any
 };

@@ -26,6 +26,24 @@ Segment MixturePasses::dispatch(const MlpShape& mlp, std::string_view what, cons
   return segment;
 }
 
+// Numbers of 8 B (NVIDIA/Megatron-LM, commit 0014f137, megatron/core/transformer/moe/token_dispatcher.py,
+// MoEAlltoAllTokenDispatcher): each rank gathers how many tokens every other one has for each expert, and the host
+// reads from them how much it exchanges. Alone, it reads its own.
+void MixturePasses::count_tokens(const MlpShape& mlp, std::vector<Segment>& to) const {
+  if (!setup_.kernels().counts_tokens || setup_.description->pad_to_capacity) return;
+  if (plan_.expert > 1) {
+    Segment numbers;
+    numbers.kind = Segment::Kind::collective;
+    numbers.what = "numbers of tokens";
+    numbers.stream = Stream::expert;
+    numbers.group = GroupKind::expert;
+    numbers.collective = CollectiveKind::all_gather;
+    numbers.size = bytes_of(mlp.experts, plan_.expert, 8);
+    to.push_back(numbers);
+  }
+  to.back().host_waits = true;
+}
+
 // Copies of tokens to their experts (`combine`: back). By servers: one copy for each server that a token goes to, as
 // many as may be, then on to the experts there; in parts both at the same time, so that the slower of them counts
 // (DeepEP, csrc/kernels/internode.cu: forwarders send on what arrives, some tokens at a time).
@@ -117,6 +135,7 @@ void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const
   router.gemm(routed_tokens(*setup_.description), mlp.experts, h_);
   router.small(KernelPlace::router, false, units_of_choices(mlp));
   to.push_back(router.segment("router"));
+  count_tokens(mlp, to);
   // The shared experts compute while the tokens travel.
   travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
   if (mlp.shared_inner > 0) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);

@@ -21,6 +21,7 @@ class MixturePasses : private MlpPasses {
  private:
   /// All-to-all of the copies of a rank's tokens.
   Segment dispatch(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine) const;
+  void count_tokens(const MlpShape& mlp, std::vector<Segment>& to) const;
   void travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine, bool beside,
               std::vector<Segment>& to) const;
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const;

@@ -137,7 +137,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     ++result_.operations.back().after_count;
   }
   const auto& host = setup_.pass.kernels().host;
-  if (host && host->waits_for_launches) host_waits_ = position;
+  if (host && (host->waits_for_launches || segment.host_waits)) host_waits_ = position;
   if (segment.join) walk.beside.clear();
   if (segment.beside)
     walk.beside.push_back(position);

@@ -7,6 +7,8 @@ import pathlib
 import sys
 import unittest
 
+import numpy as np
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table  # noqa: E402
 
@@ -80,6 +82,28 @@ class Host(ProgramTest):
             hosts.append(int(table(results, "ranks")["host"][0]))
         blocks, gemms, more, launch = 32, 2 + 4, 8 - 1, 7_000_000
         self.assertEqual(hosts[0] - hosts[1], blocks * gemms * more * launch)
+
+    def test_the_host_waits_for_numbers_of_tokens(self):
+        """Mixtral 8x7B, an expert on each of eight ranks. Behind each of 32 routers every rank gathers 8 numbers of 8 B of 8 ranks, and
+        launches the exchange when they have come. With padding to the capacity all is known before
+        (token_dispatcher.py, drop_and_pad)."""
+        def operations(**more):
+            path = self.job(model="mixtral-8x7b", framework="megatron_core", recompute="none", sequence_length=128, **more)
+            _, results = self.simulate(path, "--set", "output.operations=true")
+            found, calls = table(results, "operations"), table(results, "collectives")
+            return {name: found[name][found["rank"] == 0] for name in found} | {"calls": calls}
+
+        eight = {"parallelism": {"data": 8, "expert": 8}}
+        found = operations(**eight)
+        labels = found["label"].astype(str)
+        numbers, sent = (np.flatnonzero(np.char.endswith(labels, what)) for what in (" numbers of tokens", " dispatch"))
+        self.assertEqual((len(numbers), len(sent)), (32, 32))
+        sizes = dict(zip(found["calls"]["id"], found["calls"]["bytes"], strict=True))
+        self.assertEqual({sizes[call] for call in found["collective"][numbers]}, {8 * 8 * 8})
+        for told, left in zip(found["end"][numbers], found["start"][sent], strict=True):
+            self.assertGreaterEqual(left - told, 20_000_000)  # the launch of a collective
+        padded = operations(**eight, capacity_factor=1, pad_to_capacity=True)["label"].astype(str)
+        self.assertFalse(np.char.endswith(padded, " numbers of tokens").any())
 
     def test_same_results_on_any_number_of_processes(self):
         path = self.job(parallelism={"data": 4}, sequence_length=128, cuda_graphs=False)
