@@ -55,13 +55,13 @@ TEST(reps, good_entropies_are_used_again_once_and_the_oldest_first) {
   sender.acknowledge(11, Time(), true);  // marked: its path has a queue
   sender.acknowledge(12);
   EXPECT_EQ(sender.next(3), (std::vector{10, 12, -1}));
-  for (const std::uint8_t entropy : {20, 21, 22, 23, 24, 25}) sender.acknowledge(entropy);
+  for (std::uint8_t entropy = 20; entropy <= 25; ++entropy) sender.acknowledge(entropy);
   EXPECT_EQ(sender.next(5), (std::vector{22, 23, 24, 25, -1}));  // there is space for four, the newest ones
 }
 
 TEST(reps, after_a_loss_known_entropies_are_used_over_and_over) {
   Sender sender("buffer: 4, freezing: 1 ms");
-  for (const std::uint8_t entropy : {10, 11, 12, 13}) sender.acknowledge(entropy);
+  for (std::uint8_t entropy = 10; entropy <= 13; ++entropy) sender.acknowledge(entropy);
   EXPECT_EQ(sender.next(5), (std::vector{10, 11, 12, 13, -1}));
   sender.balancer->lost(Time::from_us(100));
   const std::vector<int> frozen = sender.next(8);
