@@ -262,7 +262,8 @@ class TraceReader {
     call.root = read_root(item, call.kind, call.communicator->size());
     const auto algorithm = item.find("algorithm");
     const CollectiveSettings& options = tuning_of(item);
-    call.algorithm = algorithm ? read_algorithm(*algorithm, context_.directory) : options.algorithm;
+    call.algorithm =
+        algorithm ? read_algorithm(*algorithm, context_.directory) : algorithm_of(options, context_, call.kind);
     call.tuning = options.tuning;
     settle_call(what, call, context_);
     if (call.blocks && !find_collective(call.algorithm)->takes_block_tables(call.kind))

@@ -236,7 +236,7 @@ class CollectiveReader : public WorkloadReader {
     call.kind = *parse_collective_kind(kind.one_of(collective_kind_names()));
     call.where = kind.where();
     const CollectiveSettings options = read_collective_options(spec, context);
-    call.algorithm = options.algorithm;
+    call.algorithm = algorithm_of(options, context, call.kind);
     call.tuning = options.tuning;
     const auto count = spec.find("ranks");
     const std::uint32_t ranks = count ? require_ranks(*count, count->integer(), context) : context.hosts;

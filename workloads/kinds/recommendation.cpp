@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "schedule/collective/selection.hpp"
 #include "support/basics/contract.hpp"
 #include "workloads/compute/adam.hpp"
 #include "workloads/compute/operator_times.hpp"

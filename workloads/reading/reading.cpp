@@ -64,6 +64,31 @@ Sent sent_by(const CollectiveCall& call, std::uint32_t index) {
   return sent;
 }
 
+/// What `count` members from `first` on send together, from a sample of them.
+struct SentByMany {
+  std::uint64_t messages = 0;
+  unsigned __int128 bytes = 0;
+  bool alike = true;  ///< each of the sample sends as many bytes
+};
+SentByMany sent_by_many(const CollectiveCall& call, std::uint32_t first, std::uint32_t count) {
+  constexpr std::uint32_t max = 16;
+  const std::uint32_t every = std::max(1U, count / max);
+  SentByMany all;
+  std::uint32_t asked = 0;
+  std::int64_t of_first = 0;
+  for (std::uint32_t index = 0; index < count; index += every, ++asked) {
+    const Sent sent = sent_by(call, first + index);
+    if (index == 0) of_first = sent.bytes;
+    all.messages += sent.messages;
+    all.bytes += static_cast<unsigned __int128>(sent.bytes);
+    all.alike &= sent.bytes == of_first;
+  }
+  if (asked == 0) return all;
+  all.messages = all.messages * count / asked;
+  all.bytes = all.bytes * count / asked;
+  return all;
+}
+
 }  // namespace
 
 namespace {
@@ -136,23 +161,12 @@ std::string default_algorithm(const WorkloadContext& context, CollectiveKind kin
   return context.nccl ? "nccl" : algorithm_of_network(kind);
 }
 
-std::string algorithm_of_network(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::gather:
-    case CollectiveKind::scatter:
-      return "nccl_p2p";
-    case CollectiveKind::barrier:
-      return "double_binary_tree";
-    default:
-      return "ring";
-  }
-}
-
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context) {
   CollectiveSettings options;
-  options.algorithm = default_algorithm(context, CollectiveKind::all_reduce);
-  if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
+  const auto algorithm = spec.find("algorithm");
+  options.algorithm_named = algorithm.has_value();
+  options.algorithm = algorithm ? read_algorithm(*algorithm, context.directory)
+                                : default_algorithm(context, CollectiveKind::all_reduce);
   // NCCL has at most 64 (MAXCHANNELS, src/include/device.h), and each takes memory on every rank.
   constexpr std::int64_t max_channels = 1024;
   options.tuning.channels = 0;
@@ -189,6 +203,10 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();
   if (const auto rate = spec.find("copy_rate")) options.tuning.copy_rate = rate->bandwidth();
   return options;
+}
+
+std::string algorithm_of(const CollectiveSettings& settings, const WorkloadContext& context, CollectiveKind kind) {
+  return settings.algorithm_named ? settings.algorithm : default_algorithm(context, kind);
 }
 
 void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
@@ -285,19 +303,15 @@ WorkloadEstimate estimate_call(const CollectiveCall& whole) {
     estimate.messages = all_of(sent_by(call, sender).messages * (chain ? n - 1 : n));
     return estimate;
   }
-  constexpr std::uint32_t max = 16;
-  const std::uint32_t every = std::max(1U, n / max);
-  std::uint64_t asked = 0;
-  const std::int64_t first = sent_by(call, 0).bytes;
-  bool alike = true;
-  for (std::uint32_t index = 0; index < n; index += every, ++asked) {
-    const Sent sent = sent_by(call, index);
-    estimate.messages += sent.messages;
-    alike &= sent.bytes == first;
+  const SentByMany members = sent_by_many(call, 0, n);
+  const SentByMany switches = sent_by_many(call, n, find_collective(call.algorithm)->aggregators(call));
+  estimate.messages = all_of(members.messages);
+  // Where all members send the same, that is known; with recursive doubling it is more than the least. Switches that
+  // reduce send to all members.
+  if (members.alike || switches.bytes > 0) {
+    const unsigned __int128 sum = members.bytes + switches.bytes;
+    estimate.bytes = saturated(times > 1 ? static_cast<unsigned __int128>(static_cast<double>(sum) * times) : sum);
   }
-  estimate.messages = all_of(estimate.messages * n / asked);
-  // Where all members send the same, that is known; with recursive doubling it is more than the least.
-  if (alike) estimate.bytes = saturated(all_of(static_cast<std::uint64_t>(first)) * static_cast<unsigned __int128>(n));
   return estimate;
 }
 

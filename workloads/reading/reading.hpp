@@ -16,19 +16,20 @@ namespace weft {
 /// `credits`, `protocol`, `ranks_per_server`, `dimensions`, `launch_latency`, `step_latency`, `reduce_rate` and
 /// `copy_rate` give them.
 struct CollectiveSettings {
-  std::string algorithm;
+  std::string algorithm;  ///< the one that the map names, else the default of all-reduces
+  bool algorithm_named = true;
   CollectiveTuning tuning;
 };
 
 /// Reads those keys of a map; the caller finishes it. Throws InputError for an unknown algorithm.
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context);
 
+/// The algorithm of a call of this kind: the one that is named, even if it cannot do the call, else the kind's default.
+std::string algorithm_of(const CollectiveSettings& settings, const WorkloadContext& context, CollectiveKind kind);
+
 /// The algorithm of calls for which the experiment names none: NCCL's choice where it is known how fast NCCL runs on
-/// the machine's servers, else the ring, and for kinds that the ring cannot do NCCL's all-to-all and tree.
+/// the machine's servers, else algorithm_of_network().
 std::string default_algorithm(const WorkloadContext& context, CollectiveKind kind);
-/// The same where the experiment names an algorithm, which does not support this kind: without NCCL's choices and
-/// times.
-std::string algorithm_of_network(CollectiveKind kind);
 
 /// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
 /// InputError with the known names if it is not registered.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "schedule/collective/selection.hpp"
 #include "support/basics/contract.hpp"
 #include "workloads/configuration/deepspeed_config.hpp"
 #include "workloads/configuration/hugging_face_fields.hpp"

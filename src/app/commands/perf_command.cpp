@@ -17,6 +17,7 @@
 #include "app/running/simulation.hpp"
 #include "graph/shapes/server_shape.hpp"
 #include "results/tables/collective_results.hpp"
+#include "schedule/collective/selection.hpp"
 #include "support/basics/error.hpp"
 
 namespace weft {
@@ -53,7 +54,7 @@ Experiment experiment_of(const PerfOptions& options, Spec spec, std::int64_t byt
 /// The algorithm that the experiment names, or the machine's default.
 std::string algorithm_of(const PerfOptions& options, const Spec& spec) {
   if (const auto given = spec.at("workload").find("algorithm")) return given->text();
-  return nccl_by_default(*experiment_of(options, spec, 0).topology) ? "nccl" : "ring";
+  return nccl_by_default(*experiment_of(options, spec, 0).topology) ? "nccl" : algorithm_of_network(options.kind);
 }
 
 /// Whether there are NVSwitches of a generation that reduces (since Hopper), and the machine has no units for it.

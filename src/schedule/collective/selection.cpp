@@ -124,6 +124,19 @@ std::string apply_selection(CollectiveCall& call, const SelectionContext& contex
   return choice.reason;
 }
 
+std::string algorithm_of_network(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      return "nccl_p2p";
+    case CollectiveKind::barrier:
+      return "double_binary_tree";
+    default:
+      return "ring";
+  }
+}
+
 std::vector<std::string> algorithm_names() {
   std::vector<std::string> names = CollectiveRegistry::instance().names();
   for (const std::string& name : SelectorRegistry::instance().names()) names.push_back(name);

@@ -43,6 +43,10 @@ std::shared_ptr<const CollectiveSelector> find_selector(const std::string& name)
 /// reason, or an empty text.
 std::string apply_selection(CollectiveCall& call, const SelectionContext& context);
 
+/// The algorithm of calls for which nobody names one and no library chooses: the ring, and for kinds that it cannot do
+/// NCCL's sends and receives, or its tree.
+std::string algorithm_of_network(CollectiveKind kind);
+
 /// All names that may stand for `algorithm`.
 std::vector<std::string> algorithm_names();
 
