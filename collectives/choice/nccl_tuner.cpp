@@ -286,7 +286,7 @@ class NcclTuner : public CollectiveSelector {
     machine.same_rings = speeds.same_rings;
     return machine;
   }
-  /// The user's value, as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS together; small calls have fewer nevertheless.
+  /// The user's value, as NCCL_MIN_CTAS and NCCL_MAX_CTAS together; small calls have fewer nevertheless.
   static std::uint32_t max_channels(const CollectiveCall& call) {
     return call.tuning.channels == 0 ? call.graph->channels() : call.tuning.channels;
   }
@@ -334,6 +334,11 @@ class NcclTuner : public CollectiveSelector {
     return by_model(call, machine, channels, switches_reduce, !has_table);
   }
 
+  /// With NCCL_MIN_CTAS and NCCL_MAX_CTAS their number (src/transport/nvls.cc, ncclNvlsInit).
+  static std::uint32_t channels_of_nvls(const CollectiveCall& call) {
+    return call.tuning.channels > 0 ? call.tuning.channels : nvls_channels(call);
+  }
+
   /// NCCL's own choice for a collective that has algorithms.
   Selection by_model(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
                      bool switches_reduce, bool ll128) const {
@@ -352,7 +357,7 @@ class NcclTuner : public CollectiveSelector {
       best.algorithm = name;
       best.protocol = protocol;
       best.channels = of_nvls(algorithm) && call.graph
-                          ? nvls_channels(call)
+                          ? channels_of_nvls(call)
                           : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
@@ -386,7 +391,7 @@ class NcclTuner : public CollectiveSelector {
       best.algorithm = region->algorithm;
       best.protocol = region->protocol;
       best.channels = best.algorithm == "nvls_tree"
-                          ? nvls_channels(call)
+                          ? channels_of_nvls(call)
                           : channels_for(channels, bytes, best.algorithm == "ring" ? A::ring : A::tree, best.protocol,
                                          machine.ranks());
       best.reason = "the plugin's table of sizes and ranks has it";

@@ -293,7 +293,10 @@ void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
     use_simple(transport, speeds.host_read.value_or(transport.host_read), call.algorithm == "nccl_p2p", tuning);
   if (!speeds.gpudirect) {
     tuning.network_latency += transport.staging;
-    tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / channels_over_host(call));
+    // Below one PCIe switch the link to the host has the data twice in each direction: between accelerator and memory,
+    // and between memory and NIC. NCCL's search counts both, too (src/graph/paths.cc, the step over the local CPU).
+    const std::uint32_t times = speeds.nics_behind_cpu ? 1 : 2;
+    tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / (channels_over_host(call) * times));
   } else if (simple && speeds.generation <= ChannelSpeeds::Generation::ampere) {
     tuning.network_latency += transport.flush;  // ncclTopoNeedFlush; recvProxyProgress: NCCL_PROTO_SIMPLE alone
   }

@@ -79,6 +79,14 @@ class PerfTest(ProgramTest):
         return {row["size_bytes"]: row["time_us"] for row in report["rows"] if row["asked_for"] == algorithm}
 
 
+class NoAlgorithm(PerfTest):
+    def test_is_one_that_can_do_the_kind(self):
+        """The ring where it has the kind (docs/reference/workload_kinds.md)."""
+        for kind, algorithm in [("all_reduce", "ring"), ("all_to_all", "nccl_p2p"), ("gather", "nccl_p2p")]:
+            report = json.loads(self.run_weft("perf", kind, self.path, "-b", "64K", "-e", "64K", "--json").out)
+            self.assertEqual([row["algorithm"] for row in report["rows"]], [algorithm], kind)
+
+
 class SeveralAlgorithms(PerfTest):
     def test_are_as_each_alone(self):
         """The same times, whether beside others or alone, and the fastest of each size is marked."""

@@ -118,9 +118,10 @@ class CollectiveTransport(ProgramTest):
     def test_flush_and_staging(self):
         plain = picoseconds("turn") + send() - self.message("simple")
         self.assertAlmostEqual(self.more({"architecture": "ampere"}, protocol="simple"), plain + picoseconds("flush"), delta=2)
-        # Through the host: 16 B at its rate twice, once at each end, instead of at that of NVLink and of a thread block.
-        slow = self.more({"gpudirect": False}, protocol="simple")
-        self.assertAlmostEqual(slow, plain + picoseconds("staging"), delta=2 * 16 / 18.7e9 * 1e12)
+        # Through the host: 16 B at its rate, once at each end, instead of at that of NVLink and of a thread block. Below one PCIe switch, twice.
+        for behind, times in ((True, 1), (False, 2)):
+            slow = self.more({"gpudirect": False, "nics_behind_cpu": behind}, protocol="simple")
+            self.assertAlmostEqual(slow, plain + picoseconds("staging"), delta=2 * times * 16 / 18.7e9 * 1e12)
         # NCCL flushes after messages of Simple alone (src/transport/net.cc, recvProxyProgress).
         self.assertEqual(self.more({"architecture": "ampere"}, protocol="ll128"), self.more(protocol="ll128"))
         # LL is in the host's memory anyway.
@@ -131,15 +132,17 @@ class CollectiveTransport(ProgramTest):
         small = {"protocol": "simple", "size": "16 KiB"}
         self.assertEqual(self.more({"gpudirect": False}, channels=2, **small), self.more({"gpudirect": False}, **small))
         # Two servers of four GPUs and two NICs: four rings, of which two enter each server at one GPU, two at another, so that both NICs
-        # have the host's rate: half of it for a ring's slices, each with a step and the read of its slot's mode. A ring of an all-gather
-        # passes 7/8 of its quarter of the bytes.
-        design = {"gpus": 4, "gpudirect": False, "architecture": "ampere"}
+        # have the host's rate: half of it for a ring's slices, each with a step and the read of its slot's mode. Below one PCIe switch with
+        # the GPU the link to the host has the data twice in each direction. A ring of an all-gather passes 7/8 of its quarter of the bytes.
         rings = {"collective": "all_gather", "algorithm": "ring", "protocol": "simple", "ranks": 8, "placement": "packed", "channels": 4}
-        topology = servers(design)["topology"]
-        times = [self.time({**servers(design, **rings, size=f"{size} MiB"), "topology": {**topology, "hosts": 4}}) for size in (128, 256)]
-        slices = 128 / 4 * 7 / 8  # of 1 MiB
-        each = (1 << 20) / (18.7e9 / 2) * 1e12 + float(KERNEL["simple"]["step"][1].removesuffix(" us")) * 1e6 + picoseconds("host_read")
-        self.assertAlmostEqual((times[1] - times[0]) / (slices * each), 1, delta=0.02)
+        for behind, times_over_link in ((True, 1), (False, 2)):
+            design = {"gpus": 4, "gpudirect": False, "nics_behind_cpu": behind, "architecture": "ampere"}
+            topology = servers(design)["topology"]
+            times = [self.time({**servers(design, **rings, size=f"{size} MiB"), "topology": {**topology, "hosts": 4}}) for size in (128, 256)]
+            slices = 128 / 4 * 7 / 8  # of 1 MiB
+            copied = (1 << 20) / (18.7e9 / 2 / times_over_link) * 1e12
+            each = copied + float(KERNEL["simple"]["step"][1].removesuffix(" us")) * 1e6 + picoseconds("host_read")
+            self.assertAlmostEqual((times[1] - times[0]) / (slices * each), 1, delta=0.02)
 
     def test_constants_as_ranges(self):
         low, mid, high = (self.more(level=level) for level in LEVELS)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Workload kind `collective`: calls, programs, volumes, complaints.
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -110,6 +111,32 @@ TEST(Collective, EstimateKnowsAlgorithmsThatSendMoreThanTheLeast) {
   }
 }
 
+// Each of g GPUs sends S + S/g to its NVSwitch and gets as much (docs/reference/collectives.md), 18 S for eight. Of two
+// servers those of the same place form trees: the upper one of two gets S/g and sends S/g, 2 S in all.
+TEST(Collective, EstimateCountsSwitchesThatReduce) {
+  const std::int64_t size = std::int64_t{64} << 20;
+  WorkloadContext context = context_of(16);
+  context.switches_reduce = true;
+  for (const auto& [algorithm, ranks, expected] :
+       {std::tuple{"nvls", 8, 18 * size}, std::tuple{"nvls_tree", 16, 2 * 18 * size + 2 * size}}) {
+    const auto workload =
+        read_workload(fmt::format("{{kind: collective, collective: all_reduce, algorithm: {}, ranks: {}, "
+                                  "ranks_per_server: 8, size: 64 MiB}}",
+                                  algorithm, ranks),
+                      context);
+    EXPECT_EQ(workload->estimate().bytes.count(), expected) << algorithm;
+  }
+}
+
+// The ring has no all-to-all, gather, scatter and barrier (docs/reference/workload_kinds.md).
+TEST(Collective, EachKindHasAnAlgorithmThatCanDoIt) {
+  for (const std::string& kind : collective_kind_names()) {
+    const bool in_pairs = kind == "all_to_all" || kind == "gather" || kind == "scatter";
+    const auto workload = read_workload("{kind: collective, collective: " + kind + ", size: 1 MiB}", context_of(4));
+    EXPECT_EQ(workload->call(0).algorithm, in_pairs ? "nccl_p2p" : kind == "barrier" ? "double_binary_tree" : "ring");
+  }
+}
+
 TEST(Collective, OneRankAndNoBytesAreFine) {
   const auto alone = read_workload("{kind: collective, collective: all_reduce, ranks: 1, size: 1 MiB}", context_of(1));
   EXPECT_EQ(operations_of(*alone, 0).size(), 1U);
@@ -131,8 +158,8 @@ TEST(Collective, Complaints) {
   expect_complaint(start + "credit: 3\n", context, "x.yaml:4", {"credit", "did you mean 'credits'"});
   expect_complaint("kind: collective\ncollective: all_redcue\nsize: 1 B\n", context, "x.yaml:2",
                    {"did you mean 'all_reduce'"});
-  expect_complaint("kind: collective\ncollective: all_to_all\nsize: 1 B\n", context, "x.yaml:2",
-                   {"ring", "all_to_all"});
+  expect_complaint("kind: collective\ncollective: all_to_all\nsize: 1 B\nalgorithm: ring\n", context, "x.yaml:2",
+                   {"'ring' cannot do 'all_to_all'", "nccl_p2p"});
   expect_complaint("kind: collective\ncollective: broadcast\nsize: 1 B\nranks: 4\nroot: 4\n", context, "x.yaml:5",
                    {"root 4", "0 to 3"});
   expect_complaint("kind: collective\ncollective: broadcast\n", context, "x.yaml:1", {"size"});
