@@ -284,9 +284,14 @@ class NcclTuner : public CollectiveSelector {
     machine.nvlink = speeds.nvlink;
     machine.tree_is_simple = speeds.tree_is_simple;
     machine.same_rings = speeds.same_rings;
+    machine.gpudirect = speeds.gpudirect;
+    // The path diverted through the CPU takes the link above a PCIe switch in both directions, and a channel enters at
+    // one NIC as well as it leaves at one (src/graph/search.cc, followPath).
+    if (!speeds.gpudirect && !speeds.nics_behind_cpu)
+      for (double* speed : {&machine.inter_gbps, &machine.tree_inter_gbps, &machine.nvls_inter_gbps}) *speed /= 2;
     return machine;
   }
-  /// The user's value, as NCCL_MIN_CTAS and NCCL_MAX_CTAS together; small calls have fewer nevertheless.
+  /// The user's value, as NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS together; small calls have fewer nevertheless.
   static std::uint32_t max_channels(const CollectiveCall& call) {
     return call.tuning.channels == 0 ? call.graph->channels() : call.tuning.channels;
   }
@@ -334,11 +339,6 @@ class NcclTuner : public CollectiveSelector {
     return by_model(call, machine, channels, switches_reduce, !has_table);
   }
 
-  /// With NCCL_MIN_CTAS and NCCL_MAX_CTAS their number (src/transport/nvls.cc, ncclNvlsInit).
-  static std::uint32_t channels_of_nvls(const CollectiveCall& call) {
-    return call.tuning.channels > 0 ? call.tuning.channels : nvls_channels(call);
-  }
-
   /// NCCL's own choice for a collective that has algorithms.
   Selection by_model(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
                      bool switches_reduce, bool ll128) const {
@@ -357,7 +357,7 @@ class NcclTuner : public CollectiveSelector {
       best.algorithm = name;
       best.protocol = protocol;
       best.channels = of_nvls(algorithm) && call.graph
-                          ? channels_of_nvls(call)
+                          ? nvls_channels(call)
                           : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
@@ -391,7 +391,7 @@ class NcclTuner : public CollectiveSelector {
       best.algorithm = region->algorithm;
       best.protocol = region->protocol;
       best.channels = best.algorithm == "nvls_tree"
-                          ? channels_of_nvls(call)
+                          ? nvls_channels(call)
                           : channels_for(channels, bytes, best.algorithm == "ring" ? A::ring : A::tree, best.protocol,
                                          machine.ranks());
       best.reason = "the plugin's table of sizes and ranks has it";

@@ -32,12 +32,15 @@ struct NcclMachine {
   bool tree_is_simple = false;  ///< all links of a tree are at one GPU of a server (pattern 3)
   bool same_rings = true;       ///< all channels' rings are alike
   bool nics_behind_cpu = false;
+  bool gpudirect = true;
   std::uint32_t ranks() const { return servers * ranks_per_server; }
   /// LL128 needs NVLink between the GPUs of a server (ncclTopoTuneModel: typeIntra <= PATH_NVB). To the
   /// network it goes no further than over the NIC of another GPU (typeInter <= PATH_PXN).
   /// That through a CPU was further until 2.27 told apart what is behind NVLink-C2C (src/graph/topo.h, PATH_P2C).
+  /// Without GPUDirect the path is diverted through the CPU (src/graph/paths.cc, ncclTopoComputePaths): PATH_PHB.
   bool has_ll128() const {
-    return (nvlink || ranks_per_server == 1) && (servers == 1 || !nics_behind_cpu || version >= NcclVersion::v2_27);
+    const bool near = gpudirect && (!nics_behind_cpu || version >= NcclVersion::v2_27);
+    return (nvlink || ranks_per_server == 1) && (servers == 1 || near);
   }
 };
 

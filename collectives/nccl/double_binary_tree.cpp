@@ -53,11 +53,17 @@ Step step_down(const TreePlace& place) {
 MessageSizes tree_sizes(const CollectiveCall& call, std::uint32_t channels) {
   constexpr std::int64_t grain = 1920;  // bytes of data: ncclProtoGrainSize, src/include/comm.h
   MessageSizes sizes = MessageSizes::nccl_step(call);
-  if (call.tuning.chunk.count() != 0 || call.tuning.protocol != Protocol::ll128) return sizes;
+  const bool ll128 = call.tuning.protocol == Protocol::ll128;
+  const bool early = call.tuning.protocol == Protocol::simple && call.tuning.nccl_version == NcclVersion::v2_18;
+  if (call.tuning.chunk.count() != 0 || (!ll128 && !early)) return sizes;
   const std::uint32_t ranks = call.communicator->size();
   const std::uint32_t servers =
       call.graph ? call.graph->servers() : std::max(1U, ranks / std::max(1U, call.tuning.ranks_per_server));
   const float in_server = static_cast<float>(ranks) / static_cast<float>(servers);
+  if (early) {
+    sizes.chunk = early_tree_chunk(call.size.count(), channels, servers, ranks / servers, sizes.chunk);
+    return sizes;
+  }
   sizes.chunk = ll128_tree_chunk(call.size.count(), channels, servers, in_server, sizes.chunk, grain);
   return sizes;
 }

@@ -26,6 +26,16 @@ inline std::int64_t ll128_tree_chunk(std::int64_t bytes, std::uint32_t channels,
   return chunk / grain * grain;
 }
 
+/// A tree's chunk of Simple up to 2.20, src/enqueue.cc (v2.8.4, computeColl): `chunk` halved until there are enough of
+/// them for the depth of the tree, which is that of src/graph/connect.cc: the chain in a server and the levels above.
+inline std::int64_t early_tree_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t servers,
+                                     std::uint32_t in_server, std::int64_t chunk) {
+  const std::int64_t depth = std::int64_t{in_server} - 1 + std::bit_width(servers) - 1;
+  for (const auto& [times, to] : {std::pair<std::int64_t, std::int64_t>{8, 131'072}, {4, 65'536}, {1, 32'768}})
+    while (bytes / (channels * chunk) < depth * times && chunk > to) chunk /= 2;
+  return chunk;
+}
+
 /// Channels that NCCL's rings and trees have on the machine of a call; 1 where it is not known.
 inline std::uint32_t nccl_channels(const CollectiveCall& call) { return call.graph ? call.graph->channels() : 1; }
 

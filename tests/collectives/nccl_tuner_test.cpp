@@ -210,6 +210,9 @@ TEST(NcclTuner, NoLL128ToNicsBehindACpu) {
   EXPECT_FALSE(machine.has_ll128());
   machine.version = NcclVersion::v2_27;
   EXPECT_TRUE(machine.has_ll128());
+  machine.nics_behind_cpu = false;
+  machine.gpudirect = false;  // diverted through the CPU (src/graph/paths.cc, ncclTopoComputePaths)
+  EXPECT_FALSE(machine.has_ll128());
   machine.version = NcclVersion::v2_23;
   machine.servers = 1;
   EXPECT_TRUE(machine.has_ll128());
@@ -476,6 +479,16 @@ TEST(NcclTuner, ChunksOfNvlsTree) {
   EXPECT_EQ(chunk(128), 128);
   EXPECT_EQ(chunk(512), 256);
   EXPECT_EQ(chunk(2048), 512);
+}
+
+// src/enqueue.cc (v2.8.4, computeColl), with channel->tree.depth = ranks / servers - 1 + log2(servers): four servers of
+// eight have 9, eight channels of chunks of 512 KiB. 1 MiB: below 72 chunks down to 128 KiB, below 36 to 64 KiB, 2
+// chunks are below 9. 32 MiB: 32 chunks of 128 KiB are below 36. 1 GiB has 256 of the largest.
+TEST(NcclTuner, EarlyChunksOfTrees) {
+  const auto chunk = [](std::int64_t mib) { return early_tree_chunk(mib << 20, 8, 4, 8, 512 << 10) >> 10; };
+  EXPECT_EQ(chunk(1), 32);
+  EXPECT_EQ(chunk(32), 64);
+  EXPECT_EQ(chunk(1024), 512);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 """The time of NCCL's messages between servers beside links and switches, by hand from collectives/transports/verbs.yaml."""
 
 import functools
+import json
 import pathlib
 import sys
 import unittest
@@ -143,6 +144,15 @@ class CollectiveTransport(ProgramTest):
             copied = (1 << 20) / (18.7e9 / 2 / times_over_link) * 1e12
             each = copied + float(KERNEL["simple"]["step"][1].removesuffix(" us")) * 1e6 + picoseconds("host_read")
             self.assertAlmostEqual((times[1] - times[0]) / (slices * each), 1, delta=0.02)
+
+    def test_no_ll128_without_gpudirect(self):
+        # NCCL diverts the path through the CPU (src/graph/paths.cc), which is too far away for LL128 (src/graph/tuning.cc).
+        two = {"network": NETWORK, "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "nccl", "size": "4 MiB"}}
+        for direct in (True, False):
+            server = {"design": "dgx_a100", "gpudirect": direct}
+            path = self.write({**two, "topology": {**STAR, "hosts": 16, "server": server}})
+            rows = json.loads(self.run_weft("perf", "all_reduce", path, "-b", "4M", "-e", "4M", "--json").out)["rows"]
+            self.assertEqual(rows[0]["protocol"] == "ll128", direct, rows)
 
     def test_constants_as_ranges(self):
         low, mid, high = (self.more(level=level) for level in LEVELS)
