@@ -33,6 +33,9 @@ def add_gpu_arguments(parser):
     parser.add_argument("--host", choices=["late", "none"], default="late", help="late: the host's work between "
                         "launches and waits is computation where the accelerator waited for it (default); none: the host "
                         "is never late")
+    parser.add_argument("--unknown-calls", choices=["compute"], help="kernels of NCCL and RCCL of which the trace does not say "
+                        "what they send, as those that a CUDA graph replays, are compute of their traced time; otherwise they "
+                        "are an error")
 
 
 def world_of(options, timelines):
@@ -72,6 +75,8 @@ def imported_job(options, timelines, notes, what):
     chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
+    for place, text in job.unknown.lines() if job.unknown else ():
+        imported.refuse(place, text)
     for place, text in [*own_communication.remarks(timelines), *own_communication.left_out(timelines, job.calls.counts)]:
         imported.refuse(place, text)
     imported.counts = job.counts()
@@ -88,6 +93,7 @@ class Writing:
         self.symmetric, self.names = len(timelines) < world, GroupNames(world)
         self.labels, self.groups_of_traced = Labels(), {}
         self.nodes = {}
+        self.unknown = Notes() if options.unknown_calls else None
         self.progress = Progress("weft import", not options.quiet)
 
     def groups(self, rank):
@@ -129,8 +135,9 @@ class Writing:
         timeline.database.execute("UPDATE calls SET used = 0")
         out = RankFile(file)
         job = Job(groups, self.tags, self.names, own, count, traced, labels)
+        unknown = self.unknown if count or self.unknown is None else Notes()
         ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host,
-                          self.progress).write()
+                          self.progress, unknown).write()
         return out.next
 
     def write(self, rank, file):

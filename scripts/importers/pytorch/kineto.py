@@ -3,6 +3,7 @@
 CuptiActivity.cpp of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
+import json
 import re
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
@@ -55,6 +56,8 @@ class Kineto:
         self.sync_events = False
         self.counted = {}
         self.began = False
+        # Launches that name a kernel of RCCL, as ROCm's do.
+        self.timeline.database.execute("CREATE TABLE of_rccl (corr INTEGER, begin INTEGER)")
 
     def error(self, line, what):
         return InputError(self.timeline.path, line, what)
@@ -66,6 +69,7 @@ class Kineto:
             elif key == "distributedInfo" and isinstance(value, dict):
                 self.job(value, line)
         self.timeline.has_times = True
+        self.find_launches()
         if self.step is not None:
             self.select_step()
         self.timeline.finish()
@@ -73,6 +77,27 @@ class Kineto:
         self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
                                        f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
         return self.timeline
+
+    def find_launches(self):
+        """Kernels of RCCL without the number of their launch belong to the launches that name such a kernel, in their order."""
+        timeline = self.timeline
+        timeline.put_all()
+        names = json.dumps([number for name, number in timeline.names.items() if is_nccl(name)])
+        run = timeline.database.execute
+        run("CREATE TEMP TABLE loose (place INTEGER PRIMARY KEY, op INTEGER UNIQUE)")
+        run("INSERT INTO loose (op) SELECT id FROM ops WHERE corr IS NULL AND name IN (SELECT value FROM json_each(?)) "
+            "ORDER BY start, id", (names,))
+        run("CREATE TEMP TABLE unused (place INTEGER PRIMARY KEY, corr INTEGER)")
+        run("INSERT INTO unused (corr) SELECT corr FROM of_rccl WHERE corr NOT IN (SELECT corr FROM ops WHERE corr IS NOT NULL) "
+            "ORDER BY begin")
+        kernels, launches = (timeline.one(f"SELECT COUNT(*) FROM {table}") for table in ("loose", "unused"))
+        if kernels and kernels == launches:
+            run("UPDATE ops SET corr = (SELECT corr FROM unused JOIN loose USING (place) WHERE op = ops.id) "
+                "WHERE id IN (SELECT op FROM loose)")
+            self.notes.add("kernels of RCCL without the number of their launch are taken to be in the order of launches",
+                           timeline.path)
+        for table in ("loose", "unused", "of_rccl"):
+            run(f"DROP TABLE {table}")
 
     def select_step(self):
         """Keeps what the host launched, called or ran during the step. The accelerator runs it later, so that times of
@@ -182,16 +207,28 @@ class Kineto:
         if kind == "kernel" and is_nccl(name):
             found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
             call = found.text() if found else None
-        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line),
-                          self.timeline.name(name), self.number(arguments, "External id", line), call, line)
+        correlation, external = self.link(arguments, line)
+        self.timeline.add("ops", start, end, stream, correlation, self.timeline.name(name), external, call, line)
+
+    def link(self, arguments, line):
+        """(correlation, number of the operator) of an event of the accelerator or the runtime. Where Kineto knows no operator,
+        "External id" is the correlation once more (handleActivity of output_json.cpp), and without "correlation", as in ROCm's
+        traces of PyTorch 2.2 and earlier, it is the correlation alone. ROCm's is 0 where it is not known, as of RCCL's
+        kernels (github.com/ROCm/roctracer/issues/100)."""
+        correlation, external = (self.number(arguments, key, line) for key in ("correlation", "External id"))
+        if correlation is None:
+            return external or None, None
+        return correlation or None, None if external == correlation else external
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
         arguments = self.arguments(event, line)
         name = str(event.get("name", ""))
-        correlation = self.number(arguments, "correlation", line)
+        correlation, _ = self.link(arguments, line)
         if correlation is not None:
             self.timeline.add("launches", correlation, begin, self.number(event, "tid", line))
+            if is_nccl(str(arguments.get("kernel", arguments.get("Kernel", "")))):
+                self.timeline.add("of_rccl", correlation, begin)
         if name in SYNCS and end > begin:
             self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
 
