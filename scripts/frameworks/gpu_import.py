@@ -22,7 +22,8 @@ class Sink:
         pass
 
 
-def add_gpu_arguments(parser):
+def add_gpu_arguments(parser, kernels=True):
+    """`kernels`: whether the traces have kernels."""
     parser.add_argument("--ranks", metavar="N", type=natural, help="ranks of the job, if the traces do not say it")
     parser.add_argument("--fill", choices=["symmetric"], help="ranks that were not traced do what a traced one does, "
                         "in their own process groups")
@@ -33,9 +34,12 @@ def add_gpu_arguments(parser):
     parser.add_argument("--host", choices=["late", "none"], default="late", help="late: the host's work between "
                         "launches and waits is computation where the accelerator waited for it (default); none: the host "
                         "is never late")
+    if not kernels:
+        return parser.set_defaults(unknown_calls=None)
     parser.add_argument("--unknown-calls", choices=["compute"], help="kernels of NCCL and RCCL of which the trace does not say "
                         "what they send, as those that a CUDA graph replays, are compute of their traced time; otherwise they "
                         "are an error")
+    return None
 
 
 def world_of(options, timelines):

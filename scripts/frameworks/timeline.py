@@ -467,8 +467,9 @@ class ProgramOfTimeline:
                                                 f"whose replayed kernels have no ranges; {AS_COMPUTE}")
             return found
         found = self.recorded_calls(external, begin, thread)
-        before, self.last_external[stream] = self.last_external.get(stream), external
-        if found is None:
+        continues = external is not None and self.last_external.get(stream) == external
+        self.last_external[stream] = external
+        if found is None or (continues and call is not None and not found):
             return []
         own = Communication.all_of_text(call)
         if not found:
@@ -480,7 +481,7 @@ class ProgramOfTimeline:
             found = grouped or found
         if found:
             return found
-        if external is not None and external == before:
+        if continues:
             return []
         if self.count_unknown:
             return None

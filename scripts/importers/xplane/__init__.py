@@ -119,7 +119,7 @@ def read(options):
     texts = modules.texts_of(options.hlo, options.ragged)
     timelines, ignored, assumed, at = [], Notes(), Notes(), 0
     for one in files:
-        timelines += read_file(one, given[at:at + len(one.planes)], devices, texts, options.ragged, ignored, assumed)
+        timelines += read_file(one, given[at:at + len(one.planes)], devices, texts, options, ignored, assumed)
         at += len(one.planes)
         progress.advance(1)
     progress.end()
@@ -137,7 +137,8 @@ def brief(values):
     return f"{', '.join(map(str, listed[:8]))}{', ...' if len(listed) > 8 else ''}"
 
 
-def read_file(file, given, devices, texts, ragged, ignored, assumed):
+def read_file(file, given, devices, texts, options, ignored, assumed):
+    ragged, unknown_calls = options.ragged, options.unknown_calls
     with Space(file.path) as space, space.guarded():
         planes = {plane.name: plane.read() for plane in space.read().planes if DEVICE.fullmatch(plane.name)
                   or plane.name in HOSTS}
@@ -146,6 +147,7 @@ def read_file(file, given, devices, texts, ragged, ignored, assumed):
         for (kind, ordinal, name), number in zip(file.planes, given):
             device = (Gpu if kind == "GPU" else Tpu)(space, name, number, devices, origin)
             found.append(device)
+            device.count_unknown = unknown_calls is not None
             device.read(planes[name], programs, assumed)
         gpus = {ordinal: device for (kind, ordinal, _), device in zip(file.planes, found) if kind == "GPU"}
         for name in HOSTS if gpus else ():

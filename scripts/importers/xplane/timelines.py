@@ -6,7 +6,7 @@ import collections
 import json
 
 from frameworks.communications import is_nccl
-from frameworks.timeline import FARTHEST, Timeline
+from frameworks.timeline import AS_COMPUTE, FARTHEST, Timeline
 from importing.errors import InputError
 
 from . import programs as modules
@@ -133,6 +133,8 @@ class Pending:
 
 
 class Gpu(Device):
+    count_unknown = False
+
     def read(self, plane, programs, notes):
         for line in plane.all_lines():
             if not line.name.startswith(STREAM):
@@ -187,13 +189,16 @@ class Gpu(Device):
             self.recent.append((stream, number, span[1]))
 
     def calls_of_kernel(self, program, instruction, name, stream, place):
+        """None for calls that nothing names and that count as compute."""
+        if self.count_unknown and (instruction is None or program is None):
+            return None
         if instruction is None:
             raise self.error(place, f"the kernel '{name[:80]}' communicates, and no instruction of XLA is with it ('hlo_op'), as "
-                                    f"with kernels of CUDA graphs: profile with XLA_FLAGS=--xla_gpu_enable_command_buffer=")
+                                    f"with kernels of CUDA graphs: profile with XLA_FLAGS=--xla_gpu_enable_command_buffer=, {AS_COMPUTE}")
         if program is None:
             raise self.error(place, f"the kernel '{name[:80]}' communicates for the instruction '{instruction}', whose module "
                                     f"is not in the file, so that nothing says how many bytes: profile with HLO protos "
-                                    f"(enable_hlo_proto), or give its text with --hlo")
+                                    f"(enable_hlo_proto), give its text with --hlo, {AS_COMPUTE}")
         calls = program.calls(instruction, self.number, self.devices, place)
         if not calls:
             raise self.error(place, f"the kernel '{name[:80]}' communicates for the instruction '{instruction}', which does not "
@@ -211,7 +216,7 @@ def whole_or_none(value):
 def read_launches(plane, gpus, by_ordinal):
     """Calls of the runtime: when the host launched an operation."""
     for line in plane.all_lines():
-        for at, _, start, _, contents in line.events():
+        for at, _, start, _, contents in line.events(with_stats=True):
             stats = plane.stats(contents, at, {"correlation_id", "device_id"}) if contents else {}
             corr = whole_or_none(stats.get("correlation_id"))
             if corr is None or start is None:
