@@ -7,10 +7,12 @@ import re
 from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError
+from support.console import whole
 from support.progress import Progress
 
 from . import programs as modules
 from .space import Space
+from .steps import Steps
 from .timelines import OPS, STREAM, Gpu, Tpu, read_launches
 
 SUMMARY = "profiles of JAX and XLA (*.xplane.pb), a file for each process"
@@ -27,6 +29,8 @@ def add_arguments(parser):
                         "for profiles without HLO protos; may be repeated")
     parser.add_argument("--device-ids", metavar="N,N,...", type=numbers, help="XLA's numbers of the devices (jax.devices()), in "
                         "the order of files and planes; default: 0, 1, 2, ...")
+    parser.add_argument("--step", metavar="N", type=whole, help="of profiles with several steps: on GPUs what the host launched from "
+                        "the beginning of step N (jax.profiler.StepTraceAnnotation) to that of the next one, on TPUs what ran then")
     parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when the module "
                         "runs: an equal share of the operand to each device")
 
@@ -144,10 +148,13 @@ def read_file(file, given, devices, texts, options, ignored, assumed):
                   or plane.name in HOSTS}
         programs = modules.Programs(space, texts, ragged)
         origin, found = first_time(planes, file), []
+        steps = None if options.step is None else Steps(file.path, planes, HOSTS)
         for (kind, ordinal, name), number in zip(file.planes, given):
             device = (Gpu if kind == "GPU" else Tpu)(space, name, number, devices, origin)
             found.append(device)
             device.count_unknown = unknown_calls is not None
+            if steps:
+                device.select(*steps.window(name if kind == "TPU" else None, options.step))
             device.read(planes[name], programs, assumed)
         gpus = {ordinal: device for (kind, ordinal, _), device in zip(file.planes, found) if kind == "GPU"}
         for name in HOSTS if gpus else ():

@@ -46,6 +46,15 @@ class Device:
         self.recent = collections.deque(maxlen=FEW)
         self.index = 0
         self.communicating = {}  # streams that communicate: their place in the order of first use
+        self.window = (None, None)  # begin and end of the step that is read
+
+    def select(self, begin, end):
+        """To be called before read(): only work from `begin` to before `end`, which is None for all that follows."""
+        self.window = begin - self.timeline.origin, None if end is None else end - self.timeline.origin
+
+    def is_outside(self, time):
+        begin, end = self.window
+        return begin is not None and not (begin <= time and (end is None or time < end))
 
     def error(self, place, what):
         return InputError(self.path, place, what)
@@ -163,6 +172,8 @@ class Gpu(Device):
                 "SELECT start, end, raw.stream, names.name, op, place, begin, thread FROM raw JOIN names ON names.id "
                 "= raw.name LEFT JOIN host_launches ON host_launches.corr = raw.corr "
                 f"ORDER BY {'' if without else 'raw.corr, '}start, raw.id"):
+            if self.is_outside(start if begin is None else begin):
+                continue
             self.index += STEP
             number = self.index
             program, instruction = (None, None) if op is None else ops[op]
@@ -240,7 +251,7 @@ class Tpu(Device):
                 continue
             stream = COMPUTE if line.name == OPS else COMMUNICATION
             for at, name, start, took, contents in line.events():
-                if start is None:
+                if start is None or self.is_outside(self.time(start, at)):
                     continue
                 if name not in found:
                     stats = plane.stats(plane.metadata_stats.get(name, ()), at, OF_EVENT)
