@@ -89,7 +89,7 @@ class Timeline:
         found = self.names.get(text)
         if found is None:
             found = self.names[text] = len(self.names)
-            self.add("names", found, text)
+            self.add("names", found, text.encode("utf-8", "replace").decode())  # no halves of characters
         return found
 
     def stream(self, device, stream):

@@ -116,8 +116,13 @@ class Kineto:
             except (TypeError, ValueError):
                 raise self.error(line, f"distributedInfo: '{key}' is {shown(info[key])}; expected a whole "
                                  "number") from None
-        for group in info.get("pg_config") or []:
-            ranks = self.ranks(group.get("ranks"), line) if isinstance(group, dict) else None
+        if timeline.world is not None and not 1 <= timeline.world <= MAX_RANKS:
+            raise self.error(line, f"distributedInfo: 'world_size' is {timeline.world}; expected 1 to {MAX_RANKS}")
+        groups = info.get("pg_config") or []
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            raise self.error(line, f"distributedInfo: 'pg_config' is {shown(groups)[:40]}; expected a list of process groups")
+        for group in groups:
+            ranks = self.ranks(group.get("ranks"), line)
             if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
                 timeline.groups[str(group.get("pg_name", "0"))] = ranks
 
@@ -130,9 +135,11 @@ class Kineto:
     def event(self, event, line):
         if not isinstance(event, dict):
             raise self.error(line, "an event that is no map")
-        if event.get("ph") != "X":
-            return
         kind = str(event.get("cat", "")).lower()
+        if event.get("ph") != "X":
+            if kind in ACCELERATOR and event.get("ph") in ("B", "E"):
+                raise self.error(line, f"'ph' is '{event['ph']}', of an event that begins or ends; expected 'X', with 'ts' and 'dur'")
+            return
         if kind in ACCELERATOR:
             self.operation(event, line, kind)
         elif RUNTIME.fullmatch(kind):
@@ -161,6 +168,8 @@ class Kineto:
 
     def times(self, event, line):
         """From the first event: the difference of whole numbers is exact."""
+        if event.get("ts") is None:
+            raise self.error(line, "an event without 'ts'; expected microseconds")
         start, took = self.picoseconds(event, "ts", line), self.picoseconds(event, "dur", line)
         if not self.began:
             self.began, self.timeline.origin = True, start
@@ -201,14 +210,21 @@ class Kineto:
         start, end = self.times(event, line)
         arguments = self.arguments(event, line)
         name = str(event.get("name", kind))
-        stream = self.timeline.stream(arguments.get("device", event.get("pid")),
-                                      arguments.get("stream", event.get("tid")))
+        stream = self.timeline.stream(*self.stream_of(event, arguments, line))
         call = None
         if kind == "kernel" and is_nccl(name):
             found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
             call = found.text() if found else None
         correlation, external = self.link(arguments, line)
         self.timeline.add("ops", start, end, stream, correlation, self.timeline.name(name), external, call, line)
+
+    def stream_of(self, event, arguments, line):
+        """(device, stream): numbers, or texts, as Kineto has them of some accelerators."""
+        found = arguments.get("device", event.get("pid")), arguments.get("stream", event.get("tid"))
+        for key, value in zip(("device", "stream"), found):
+            if isinstance(value, (dict, list)):
+                raise self.error(line, f"'{key}' is {shown(value)[:40]}; expected a number")
+        return found
 
     def link(self, arguments, line):
         """(correlation, number of the operator) of an event of the accelerator or the runtime. Where Kineto knows no operator,
@@ -244,16 +260,16 @@ class Kineto:
             self.notes.add("waits of a stream for an event that was recorded before the trace are left out",
                            f"{self.timeline.path}:{line}")
             return None
-        device = arguments.get("device", event.get("pid"))
-        self.timeline.add("waits", correlation, self.timeline.stream(device, arguments.get("stream", event.get("tid"))),
-                          self.timeline.stream(device, producer), record)
+        device, stream = self.stream_of(event, arguments, line)
+        self.timeline.add("waits", correlation, self.timeline.stream(device, stream), self.timeline.stream(device, producer),
+                          record)
         return None
 
     def sync_of_host(self, event, arguments, line):
         begin, end = self.times(event, line)
         stream, producer, record = (self.number(arguments, key, line) for key in (
             "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id"))
-        device = arguments.get("device", event.get("pid"))
+        device, _ = self.stream_of(event, arguments, line)
         self.sync_events = True
         if end > begin:
             known = producer is not None and record is not None and producer >= 0 and record >= 0
@@ -310,6 +326,9 @@ class Kineto:
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
+        if ranks and len(ranks) != size:
+            raise self.error(line, f"'Process Group Ranks' has {len(ranks)} ranks, and 'Group size' is {size}; expected the same "
+                             "number")
         name = name or unnamed_group(ranks, size, self.timeline.groups)
         self.timeline.sizes[name] = size
         self.timeline.least = max(self.timeline.least, size)

@@ -56,6 +56,9 @@ class Ranks(PytorchTest):
         read = self.imported("traces")
         self.assertEqual(read["traced_ranks"], [0, 1, 2, 3])
         self.assertIn("settings.json", str(read["ignored"]))
+        path.write_bytes(whole[:1] + whole)
+        self.refused("traces", says=[r"of ranks \[2\] there is no trace.*\(neither a trace of torch.profiler nor an execution trace: "
+                                     r"rank2.json.gz, settings.json\)"])
 
     def pipeline(self, rank):
         """Of 8 ranks with 2 of tensor, 2 of data and 2 of pipeline parallelism, in this order: the first stage computes 100
