@@ -76,6 +76,8 @@ def imported_job(options, timelines, notes, what):
     imported = Imported([options.input] if isinstance(options.input, str) else options.input, world,
                         [f"{what[0].upper()}{what[1:]} of {len(timelines)} of {world} ranks, imported by weft import.",
                          f"Overlap of computation and communication: {overlap}."])
+    if job.took:
+        imported.title.append(f"In the trace, accelerators took {job.took / 10**9:.6g} ms from their first to their last operation.")
     chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
@@ -99,6 +101,13 @@ class Writing:
         self.nodes = {}
         self.unknown = Notes() if options.unknown_calls else None
         self.progress = Progress("weft import", not options.quiet)
+
+    @property
+    def took(self):
+        """Picoseconds from the first operation of an accelerator to its last one in the trace, of the rank that took longest;
+        None without times."""
+        spans = [timeline.one("SELECT MAX(end) - MIN(start) FROM ops") for timeline in self.timelines if timeline.has_times]
+        return max([span for span in spans if span is not None], default=None)
 
     def groups(self, rank):
         timeline = self.stand_ins[rank]
@@ -154,5 +163,6 @@ class Writing:
             self.progress.end()
 
     def counts(self):
-        return {"traced_ranks": [timeline.rank for timeline in self.timelines], "overlap": self.overlap,
+        took = {} if self.took is None else {"traced_seconds": self.took / 10**12}
+        return {"traced_ranks": [timeline.rank for timeline in self.timelines], **took, "overlap": self.overlap,
                 "calls": dict(sorted(self.calls.counts.items())), "call_bytes": dict(sorted(self.calls.sizes.items()))}

@@ -228,8 +228,8 @@ class Kineto:
 
     def link(self, arguments, line):
         """(correlation, number of the operator) of an event of the accelerator or the runtime. Where Kineto knows no operator,
-        "External id" is the correlation once more (handleActivity of output_json.cpp), and without "correlation", as in ROCm's
-        traces of PyTorch 2.2 and earlier, it is the correlation alone. ROCm's is 0 where it is not known, as of RCCL's
+        "External id" is the correlation once more (handleActivity of output_json.cpp), and without "correlation", as in older
+        traces of ROCm, it is the correlation alone. ROCm's is 0 where it is not known, as of RCCL's
         kernels (github.com/ROCm/roctracer/issues/100)."""
         correlation, external = (self.number(arguments, key, line) for key in ("correlation", "External id"))
         if correlation is None:

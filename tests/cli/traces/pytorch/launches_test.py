@@ -25,10 +25,30 @@ class Launches(PytorchTest):
             change(event)
         self.traces(trace)
 
-    def test_numbers_of_rocm_before_pytorch_2_3(self):
-        """Events of the accelerator and of the runtime have no "correlation" there, and as "External id" the number that
-        both share, which is no operator's, and their stream and device as thread and process: the calls of record_param_comms
-        have the same numbers, by chance, in another order. The run is that of the trace with all numbers."""
+    def test_a_run_lasts_as_long_as_the_trace(self):
+        """Ten GEMMs on an MI300X, each of two kernels, as evals/unit_tests/gemm/gemm_01_compute_few_tiles_analysis_output/
+        gemm_01_compute_few_tiles.json of github.com/AMD-AGI/TraceLens has them: (microseconds of launch, start, duration),
+        with "External id" alone. The launches run ahead of the accelerator, which is never idle."""
+        first = ((3166, 3177, 1085), (3181, 4267, 1085), (3192, 5357, 1083), (3202, 6445, 1085), (3212, 7535, 1082),
+                 (3222, 8622, 1086), (3232, 9713, 1084), (3253, 10801, 1084), (3263, 11890, 1085), (3273, 12979, 1084))
+        second = ((3168, 4262, 5), (3184, 5352, 5), (3194, 6440, 5), (3204, 7530, 5), (3214, 8617, 5), (3224, 9708, 5),
+                  (3235, 10797, 4), (3255, 11885, 5), (3266, 12975, 4), (3276, 14063, 4))
+        trace = Trace()
+        for pair in zip(first, second):
+            for at, (launch, start, took) in enumerate(pair):
+                number = trace.call("hipExtModuleLaunchKernel", 1771536568900000 + launch, 2)
+                trace.events[-1]["args"] = {"External id": number, "stream": "0x0", "Kernel": f"Cijk_{at}"}
+                trace.add("kernel", f"Cijk_{at}", 1771536568900000 + start, took, 2, 0, **{"External id": number})
+        self.traces(trace)
+        read = self.imported("traces")
+        self.assertEqual((read["traced_seconds"], read["operations"]), ((14063 + 4 - 3177) / 1e6, {"compute": 20}))
+        self.run_imported()
+        self.assertEqual(self.summary["simulated_time_ps"], (14063 + 4 - 3177) * 10**6)
+
+    def test_events_of_rocm_without_correlation(self):
+        """They have as "External id" the number that accelerator and runtime share, which is no operator's, and their stream
+        and device as thread and process: the calls of record_param_comms have the same numbers, by chance, in another order.
+        The run is that of the trace with all numbers."""
         runs = []
         for rocm in (False, True):
             for rank in range(2):
