@@ -29,7 +29,7 @@ class Launches(PytorchTest):
         """Ten GEMMs on an MI300X, each of two kernels, as evals/unit_tests/gemm/gemm_01_compute_few_tiles_analysis_output/
         gemm_01_compute_few_tiles.json of github.com/AMD-AGI/TraceLens has them: (microseconds of launch, start, duration),
         with "External id" alone. The launches run ahead of the accelerator, which is never idle."""
-        first = ((3166, 3177, 1085), (3181, 4267, 1085), (3192, 5357, 1083), (3202, 6445, 1085), (3212, 7535, 1082),
+        first = ((3163, 3177, 1085), (3181, 4267, 1085), (3192, 5357, 1083), (3202, 6445, 1085), (3212, 7535, 1082),
                  (3222, 8622, 1086), (3232, 9713, 1084), (3253, 10801, 1084), (3263, 11890, 1085), (3273, 12979, 1084))
         second = ((3168, 4262, 5), (3184, 5352, 5), (3194, 6440, 5), (3204, 7530, 5), (3214, 8617, 5), (3224, 9708, 5),
                   (3235, 10797, 4), (3255, 11885, 5), (3266, 12975, 4), (3276, 14063, 4))
@@ -39,6 +39,8 @@ class Launches(PytorchTest):
                 number = trace.call("hipExtModuleLaunchKernel", 1771536568900000 + launch, 2)
                 trace.events[-1]["args"] = {"External id": number, "stream": "0x0", "Kernel": f"Cijk_{at}"}
                 trace.add("kernel", f"Cijk_{at}", 1771536568900000 + start, took, 2, 0, **{"External id": number})
+        number = trace.call("hipDeviceSynchronize", 1771536568903305, 10787)
+        trace.events[-1]["args"] = {"External id": number}
         self.traces(trace)
         read = self.imported("traces")
         self.assertEqual((read["traced_seconds"], read["operations"]), ((14063 + 4 - 3177) / 1e6, {"compute": 20}))
