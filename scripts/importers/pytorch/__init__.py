@@ -116,6 +116,7 @@ def read(options):
             timeline.rank = 0 if len(files["kineto"]) == 1 and timeline.world in (None, 1) else rank_of_name(path)
         timelines.append(timeline)
     progress.end()
+    check_worlds(timelines)
     for trace in traces:
         join(trace, timelines)
     try:
@@ -125,6 +126,15 @@ def read(options):
             raise
         listed = ", ".join(others[:FEW]) + (", ..." if len(others) > FEW else "")
         raise MissingRanks(f"{error} (neither a trace of torch.profiler nor an execution trace: {listed})") from None
+
+
+def check_worlds(timelines):
+    """All traces are of one job."""
+    known = [timeline for timeline in timelines if timeline.world is not None]
+    other = next((timeline for timeline in known if timeline.world != known[0].world), None)
+    if other:
+        raise InputError(other.path, None, f"it is of a job of {other.world} ranks, and {known[0].path} of one of "
+                                           f"{known[0].world}; expected the traces of one job")
 
 
 def join(trace, timelines):

@@ -201,6 +201,11 @@ class Ranks(PytorchTest):
         found = self.run_imported()
         self.assertEqual([found[rank, "forward_0"] for rank in range(4)], [(0, 20), (0, 40)] * 2)
 
+    def test_traces_of_two_jobs(self):
+        self.traces(data_parallel_step(0, 2), data_parallel_step(1, 4))
+        for words in ((), ("--fill", "symmetric")):
+            self.refused("traces", *words, says=[r"rank1.json: it is of a job of 4 ranks, and traces/rank0.json of one of 2"])
+
     def test_ranks_that_the_job_does_not_have(self):
         """Its groups would not grow: eight ranks would be two jobs of four."""
         self.traces(data_parallel_step(0, 4))
