@@ -22,7 +22,7 @@ LATEST = 1 << 63
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # torch/profiler/profiler.py, profile.step
 OF_XLA = 200  # characters before the events of a trace of XLA
 CUT = re.compile(r"\[((?:\d{1,9}, )*\d{1,9}), \.\.\., (\d{1,9})\]")
-OF_RUNTIME = -2  # instead of a stream
+OF_RUNTIME, OF_COPY, OF_ASYNC_COPY = -2, -3, -4  # instead of a stream
 
 
 def is_of_xla(start):
@@ -76,7 +76,22 @@ class Kineto:
         # Calls of the runtime show when the host waited, cuda_sync also for what.
         self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
                                        f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
+        self.find_waits_for_copies()
         return self.timeline
+
+    def find_waits_for_copies(self):
+        """The host waits for copies without Async in their name, such as hipMemcpyWithStream, with which PyTorch reads a number
+        on AMD's accelerators, and for those to pageable memory (API synchronization behavior, CUDA Runtime API): for the copy
+        alone. It has waited if the copy ended before the call returned."""
+        run = self.timeline.database.execute
+        run("CREATE TEMP TABLE copies (corr INTEGER PRIMARY KEY, stream INTEGER, end INTEGER, pageable INTEGER)")
+        run("INSERT OR IGNORE INTO copies SELECT corr, stream, end, names.name LIKE '%-> pageable%' FROM ops JOIN names ON names.id = "
+            "ops.name WHERE corr IS NOT NULL AND (names.name LIKE '%memcpy%' OR names.name LIKE 'copy%')")
+        run(f"DELETE FROM syncs WHERE stream IN ({OF_COPY}, {OF_ASYNC_COPY}) AND NOT EXISTS (SELECT 1 FROM copies WHERE corr = "
+            f"syncs.record - 1 AND copies.end <= syncs.end AND (pageable OR syncs.stream = {OF_COPY}))")
+        run("UPDATE syncs SET producer = (SELECT stream FROM copies WHERE corr = syncs.record - 1), stream = NULL "
+            f"WHERE stream IN ({OF_COPY}, {OF_ASYNC_COPY})")
+        run("DROP TABLE copies")
 
     def find_launches(self):
         """Kernels of RCCL without the number of their launch belong to the launches that name such a kernel, in their order."""
@@ -247,6 +262,8 @@ class Kineto:
                 self.timeline.add("of_rccl", correlation, begin)
         if name in SYNCS and end > begin:
             self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
+        elif "emcpy" in name and correlation is not None:
+            self.timeline.add("syncs", begin, end, OF_ASYNC_COPY if "Async" in name else OF_COPY, None, correlation + 1)
 
     def sync(self, event, line):
         """Events of enable_cuda_sync_events."""
