@@ -137,8 +137,12 @@ class Kineto:
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
             raise self.error(line, f"distributedInfo: 'pg_config' is {shown(groups)[:40]}; expected a list of process groups")
         for group in groups:
+            size = group.get("pg_size")
+            # Traces on demand have them as saveNcclMeta writes them (addOnDemandDistMetadata of output_json.cpp).
             ranks = self.ranks(group.get("ranks"), line)
-            if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
+            if ranks is None and type(size) is int:
+                ranks = ranks_of_cut(group["ranks"], size)
+            if ranks or (ranks == [] and size in (None, timeline.world)):
                 timeline.groups[str(group.get("pg_name", "0"))] = ranks
 
     def ranks(self, value, line):

@@ -251,6 +251,23 @@ class Ranks(PytorchTest):
         # All ranks of a job of 64.
         self.assertEqual(self.imported("traces", "--fill", "symmetric")["operations"], {"all_reduce": 64})
 
+    def test_groups_of_traces_on_demand(self):
+        """Kineto writes distributedInfo behind the events then, from the calls: the ranks are a text, which may have been cut
+        short (addOnDemandDistMetadata)."""
+        first = ", ".join(str(4 * at) for at in range(29))
+        trace = Trace(0, 256, {"5": [4 * at for at in range(64)]})
+        trace.collective("allreduce", 1024, 100, 10, 90, group="5", **{"Process Group Ranks": ""})
+        path = trace.write(self.folder / "traces")
+        whole = json.loads(path.read_text())
+        whole["distributedInfo"] = {"backend": "nccl", "rank": 0, "world_size": 256, "pg_count": 1, "pg_config": [
+            {"pg_name": "5", "pg_desc": "fsdp", "backend_config": "cuda:nccl", "pg_size": 64, "ranks": f"[{first}, ..., 252]"}],
+            "nccl_version": "unknown"}
+        whole["distributedInfo"] = whole.pop("distributedInfo")
+        path.write_text(json.dumps(whole, indent=1))
+        self.assertEqual(self.imported("traces", "--fill", "symmetric")["operations"], {"all_reduce": 256})
+        groups = json.loads((self.folder / "out.groups.json").read_text())
+        self.assertEqual(sorted(groups.values()), [list(range(at, 256, 4)) for at in range(4)])
+
     def test_ranks_that_do_not_do_the_same(self):
         one, two = data_parallel_step(0, 2), data_parallel_step(1, 2)
         two.collective("allreduce", 77, 600, 10, 550)
