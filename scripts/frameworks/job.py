@@ -267,7 +267,8 @@ def which_ranks(timelines, world, fill):
     for timeline in timelines:
         if timeline.rank in have:
             raise InputError(timeline.path, None, f"it is of rank {timeline.rank}, and so is "
-                                                  f"{have[timeline.rank].path}")
+                                                  f"{have[timeline.rank].path}; expected one trace of each rank, and those "
+                                                  "of another step or run in a folder of their own")
         have[timeline.rank] = timeline
     beyond = [rank for rank in have if rank >= world]
     if beyond:
