@@ -56,6 +56,7 @@ class Kineto:
         self.sync_events = False
         self.counted = {}
         self.began = False
+        self.unnumbered = False  # calls of the runtime have no "correlation", but its number as "External id"
         # Launches that name a kernel of RCCL, as ROCm's do.
         self.timeline.database.execute("CREATE TABLE of_rccl (corr INTEGER, begin INTEGER)")
 
@@ -97,6 +98,9 @@ class Kineto:
         """Kernels of RCCL without the number of their launch belong to the launches that name such a kernel, in their order."""
         timeline = self.timeline
         timeline.put_all()
+        if self.unnumbered:  # as in older traces of ROCm: so it is with the kernels that they launch
+            timeline.database.execute("UPDATE ops SET corr = external, external = NULL WHERE corr IS NULL AND external IN "
+                                      "(SELECT corr FROM launches)")
         names = json.dumps([number for name, number in timeline.names.items() if is_nccl(name)])
         run = timeline.database.execute
         run("CREATE TEMP TABLE loose (place INTEGER PRIMARY KEY, op INTEGER UNIQUE)")
@@ -247,19 +251,18 @@ class Kineto:
 
     def link(self, arguments, line):
         """(correlation, number of the operator) of an event of the accelerator or the runtime. Where Kineto knows no operator,
-        "External id" is the correlation once more (handleActivity of output_json.cpp), and without "correlation", as in older
-        traces of ROCm, it is the correlation alone. ROCm's is 0 where it is not known, as of RCCL's
-        kernels (github.com/ROCm/roctracer/issues/100)."""
+        "External id" is the correlation once more (handleActivity of output_json.cpp). ROCm's correlation is 0 where it is
+        not known, as of RCCL's kernels (github.com/ROCm/roctracer/issues/100)."""
         correlation, external = (self.number(arguments, key, line) for key in ("correlation", "External id"))
-        if correlation is None:
-            return external or None, None
         return correlation or None, None if external == correlation else external
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
         arguments = self.arguments(event, line)
         name = str(event.get("name", ""))
-        correlation, _ = self.link(arguments, line)
+        correlation, external = self.link(arguments, line)
+        if "correlation" not in arguments and external:
+            correlation, self.unnumbered = external, True
         if correlation is not None:
             self.timeline.add("launches", correlation, begin, self.number(event, "tid", line))
             if is_nccl(str(arguments.get("kernel", arguments.get("Kernel", "")))):
