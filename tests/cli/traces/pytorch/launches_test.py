@@ -97,7 +97,7 @@ class Launches(PytorchTest):
         return trace
 
     def test_kernels_of_rccl_without_the_number_of_their_launch(self):
-        """ROCm 6.1 and earlier write 0 (github.com/ROCm/roctracer/issues/100): the kernels are in the order of the launches
+        """ROCm 6.1 writes 0 (github.com/ROCm/roctracer/issues/100): the kernels are in the order of the launches
         that name them."""
         runs = []
         for known in (True, False):
