@@ -56,8 +56,9 @@ def kind_of(name):
 
 
 def is_nccl(name):
-    """Whether a kernel is NCCL's or RCCL's; `mscclKernel` is the latter's, too (src/device/msccl_kernel.cpp)."""
-    return bool(re.match(r"(?:void )?(?:nccl|rccl|mscclKernel)", name, re.IGNORECASE) or "ncclDevKernel" in name or
+    """Whether a kernel is NCCL's or RCCL's; `mscclKernel` is the latter's, too (src/device/msccl_kernel.cpp). Kernels of NCCL
+    EP dispatch tokens by themselves."""
+    return bool(re.match(r"(?:void )?(?:nccl(?!_?ep)|rccl|mscclKernel)", name, re.IGNORECASE) or "ncclDevKernel" in name or
                 "ncclKernel" in name)
 
 

@@ -22,7 +22,8 @@ class Sink:
         pass
 
 
-def add_gpu_arguments(parser):
+def add_gpu_arguments(parser, kernels=True):
+    """`kernels`: whether the traces have kernels."""
     parser.add_argument("--ranks", metavar="N", type=natural, help="ranks of the job, if the traces do not say it")
     parser.add_argument("--fill", choices=["symmetric"], help="ranks that were not traced do what a traced one does, "
                         "in their own process groups")
@@ -33,6 +34,12 @@ def add_gpu_arguments(parser):
     parser.add_argument("--host", choices=["late", "none"], default="late", help="late: the host's work between "
                         "launches and waits is computation where the accelerator waited for it (default); none: the host "
                         "is never late")
+    if not kernels:
+        return parser.set_defaults(unknown_calls=None)
+    parser.add_argument("--unknown-calls", choices=["compute"], help="kernels of NCCL and RCCL of which the trace does not say "
+                        "what they send, as those that a CUDA graph replays, are compute of their traced time; otherwise they "
+                        "are an error")
+    return None
 
 
 def world_of(options, timelines):
@@ -69,9 +76,13 @@ def imported_job(options, timelines, notes, what):
     imported = Imported([options.input] if isinstance(options.input, str) else options.input, world,
                         [f"{what[0].upper()}{what[1:]} of {len(timelines)} of {world} ranks, imported by weft import.",
                          f"Overlap of computation and communication: {overlap}."])
+    if job.took:
+        imported.title.append(f"In the trace, accelerators took {job.took / 10**9:.6g} ms from their first to their last operation.")
     chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
+    for place, text in job.unknown.lines() if job.unknown else ():
+        imported.refuse(place, text)
     for place, text in [*own_communication.remarks(timelines), *own_communication.left_out(timelines, job.calls.counts)]:
         imported.refuse(place, text)
     imported.counts = job.counts()
@@ -88,7 +99,15 @@ class Writing:
         self.symmetric, self.names = len(timelines) < world, GroupNames(world)
         self.labels, self.groups_of_traced = Labels(), {}
         self.nodes = {}
+        self.unknown = Notes() if options.unknown_calls else None
         self.progress = Progress("weft import", not options.quiet)
+
+    @property
+    def took(self):
+        """Picoseconds from the first operation of an accelerator to its last one in the trace, of the rank that took longest;
+        None without times."""
+        spans = [timeline.one("SELECT MAX(end) - MIN(start) FROM ops") for timeline in self.timelines if timeline.has_times]
+        return max([span for span in spans if span is not None], default=None)
 
     def groups(self, rank):
         timeline = self.stand_ins[rank]
@@ -129,8 +148,9 @@ class Writing:
         timeline.database.execute("UPDATE calls SET used = 0")
         out = RankFile(file)
         job = Job(groups, self.tags, self.names, own, count, traced, labels)
+        unknown = self.unknown if count or self.unknown is None else Notes()
         ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host,
-                          self.progress).write()
+                          self.progress, unknown).write()
         return out.next
 
     def write(self, rank, file):
@@ -143,5 +163,6 @@ class Writing:
             self.progress.end()
 
     def counts(self):
-        return {"traced_ranks": [timeline.rank for timeline in self.timelines], "overlap": self.overlap,
+        took = {} if self.took is None else {"traced_seconds": self.took / 10**12}
+        return {"traced_ranks": [timeline.rank for timeline in self.timelines], **took, "overlap": self.overlap,
                 "calls": dict(sorted(self.calls.counts.items())), "call_bytes": dict(sorted(self.calls.sizes.items()))}

@@ -257,13 +257,18 @@ def said(shape):
     return f"{kind}{'' if size is None else f' of {size} B'}{f' with root {detail}' if detail else ''}"
 
 
+class MissingRanks(StudyError):
+    """There is no trace of some ranks."""
+
+
 def which_ranks(timelines, world, fill):
     """{rank: the timeline that represents it}; an error that names the missing ranks."""
     have = {}
     for timeline in timelines:
         if timeline.rank in have:
             raise InputError(timeline.path, None, f"it is of rank {timeline.rank}, and so is "
-                                                  f"{have[timeline.rank].path}")
+                                                  f"{have[timeline.rank].path}; expected one trace of each rank, and those "
+                                                  "of another step or run in a folder of their own")
         have[timeline.rank] = timeline
     beyond = [rank for rank in have if rank >= world]
     if beyond:
@@ -271,8 +276,8 @@ def which_ranks(timelines, world, fill):
                                                      f"{world - 1}")
     missing = [rank for rank in range(world) if rank not in have]
     if missing and fill != "symmetric":
-        raise StudyError(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no "
-                         f"trace; give all of them, or --fill symmetric if they do what the others do")
+        raise MissingRanks(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no "
+                           f"trace; give all of them, or --fill symmetric if they do what the others do")
     if not missing:
         return have
     traced = [Traced(timeline, world) for _, timeline in sorted(have.items())]

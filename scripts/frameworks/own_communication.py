@@ -7,11 +7,12 @@ import re
 from .communications import is_nccl
 
 # Of the sources of vLLM, SGLang and AITER (csrc/custom_all_reduce.cuh, quickreduce), TensorRT-LLM
-# (customAllReduceKernels.cu, allReduceFusionKernels.cu), PyTorch (c10d/symm_mem, intra_node_comm.cu), Transformer Engine
-# (userbuffers.cu), DeepEP (csrc/kernels), NVSHMEM, MSCCL++, and the copies that CUPTI and ROCm name between two devices.
+# (customAllReduceKernels.cu, allReduceFusionKernels.cu, moeAlltoAllKernels.cu), PyTorch (c10d/symm_mem, intra_node_comm.cu), Transformer Engine
+# (userbuffers.cu), DeepEP (csrc/kernels, hybrid_ep), NCCL EP, UCCL, Iris, NVSHMEM, MSCCL++, and the copies that CUPTI and ROCm name between two devices.
 PATTERNS = ("cross_device_reduce", "all_?reduce", "all_?gather", "reduce_?scatter", "all_?to_?all", "one_?shot", "two_?shot",
             "multimem", "deep_ep", "nvshmem", "rocshmem", "mscclpp", "userbuffers", "symmetric_memory", "symm_mem",
-            "(?:put|wait)_signal_kernel", "EpDispatch|EpCombine", "memcpy (?:p2p|ptop|peer)")
+            "(?:put|wait)_signal_kernel", "EpDispatch|EpCombine", "moe_?a2a", "hybrid_ep", "nccl_?ep", "uccl", "iris_",
+            "memcpy (?:p2p|ptop|peer)")
 OWN = re.compile("|".join(PATTERNS), re.IGNORECASE)
 MOST = 8  # names in a remark
 

@@ -51,6 +51,9 @@ SHORT = 10 * US
 HOST_THREAD = 0
 # Calls that NCCL executes as sends and receives.
 MESSAGES = ("send", "recv", "all_to_all", "gather", "scatter")
+UNKNOWN = ("kernels of NCCL or RCCL whose calls are not in the trace, as of CUDA graphs, count as compute with their traced times, "
+           "which no network changes")
+AS_COMPUTE = "or give --unknown-calls compute, with which they are compute of their traced times"
 # Of an event from the first one: half of simulated time.
 FARTHEST = 53 * 24 * 3600 * 10**12
 
@@ -86,7 +89,7 @@ class Timeline:
         found = self.names.get(text)
         if found is None:
             found = self.names[text] = len(self.names)
-            self.add("names", found, text)
+            self.add("names", found, text.encode("utf-8", "replace").decode())  # no halves of characters
         return found
 
     def stream(self, device, stream):
@@ -108,11 +111,14 @@ class Timeline:
             self.database.executemany(f"INSERT OR IGNORE INTO {table} {columns} VALUES ({marks})", rows)
             rows.clear()
 
+    def put_all(self):
+        for table in list(self.rows):
+            self.put(table)
+
     def keep(self, begin, end):
         """Before finish(): only what the host began from `begin` to before `end`. An operation of the accelerator without
         a launch counts by its own start; one that waits for an event from before does not wait."""
-        for table in list(self.rows):
-            self.put(table)
+        self.put_all()
         run = self.database.execute
         outside = f"NOT (begin >= {begin} AND begin < {end})"
         run(f"DELETE FROM ops WHERE corr IS NOT NULL AND corr IN (SELECT corr FROM launches WHERE {outside})")
@@ -124,8 +130,7 @@ class Timeline:
 
     def finish(self):
         """To be called when everything has been added."""
-        for table in list(self.rows):
-            self.put(table)
+        self.put_all()
         self.database.execute("COMMIT")
         self.database.executescript(INDICES)
         self.database.execute("BEGIN")
@@ -183,12 +188,21 @@ def start_text(begin, timeline):
 
 
 class Moment:
-    """A written operation: its node, and its end in the trace."""
+    """A written operation: its node, and its end in the trace; of a graph of the driver the graph's launch."""
 
-    __slots__ = ("node", "end", "communicates")
+    __slots__ = ("node", "end", "communicates", "graph")
 
-    def __init__(self, node, end, communicates):
-        self.node, self.end, self.communicates = node, end, communicates
+    def __init__(self, node, end, communicates, graph=None):
+        self.node, self.end, self.communicates, self.graph = node, end, communicates, graph
+
+
+class Graph:
+    """A launch of a graph of the driver (CUDA graph, HIP graph), of which all operations have the number. What they wait for
+    within the graph no trace says, so that they keep the traced order. The graph's first operations wait for what the first
+    one waits for, and what follows on its streams waits for all of it."""
+
+    def __init__(self, launch, before):
+        self.launch, self.before, self.streams = launch, before, {}  # stream: its last Moment
 
 
 class ProgramOfTimeline:
@@ -196,13 +210,18 @@ class ProgramOfTimeline:
     and tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise operations wait only for
     their stream, events and launches."""
 
-    def __init__(self, timeline, out, job, notes, traced, host=True, progress=None):
-        self.progress = progress
+    def __init__(self, timeline, out, job, notes, traced, host=True, progress=None, unknown=None):
+        """`unknown`: Notes of kernels of NCCL whose calls the trace does not have, and which count as compute; without it
+        they are an error."""
+        self.progress, self.unknown, self.count_unknown = progress, unknown, unknown is not None
+        self.last_external = {}  # stream: number of the operator of its last kernel of NCCL
         self.timeline, self.out, self.job, self.notes, self.traced, self.host = timeline, out, job, notes, traced, host
         self.last = {}  # stream: Moment
         self.last_corr = {}
         self.running = collections.defaultdict(collections.deque)  # stream: Moments that may not have ended yet
         self.ended = {}  # stream: the last Moment that had ended
+        self.graph = None  # the last one that has begun
+        self.after_graph = {}  # stream: the Graph for which its next operation waits
         self.known = collections.defaultdict(dict)  # stream: {other stream: node that it already comes after}
         self.nodes = timeline.database
         self.nodes.execute("CREATE TEMP TABLE IF NOT EXISTS done (stream INTEGER, corr INTEGER, node INTEGER, end "
@@ -237,7 +256,8 @@ class ProgramOfTimeline:
         self.host_time = timeline.one("SELECT MIN(start) FROM ops")
         for row in timeline.all(
                 "SELECT ops.start, ops.end, ops.stream, ops.corr, names.name, ops.external, ops.call, ops.place, "
-                "launches.begin, launches.thread FROM ops JOIN names ON names.id = ops.name "
+                "launches.begin, launches.thread, ops.corr IN (SELECT corr FROM ops WHERE corr IS NOT NULL GROUP BY corr HAVING "
+                "COUNT(*) > 1) FROM ops JOIN names ON names.id = ops.name "
                 "LEFT JOIN launches ON launches.corr = ops.corr ORDER BY ops.start, ops.corr, ops.id"):
             while sync is not None and sync[1] <= row[0]:
                 self.write_sync(*sync)
@@ -246,11 +266,18 @@ class ProgramOfTimeline:
             if self.progress:
                 self.progress.advance(1)
 
-    def write_op(self, start, end, stream, corr, name, external, call, place, begin, thread):
+    def write_op(self, start, end, stream, corr, name, external, call, place, begin, thread, of_graph):
         communicates = call is not None or is_nccl(name)
-        calls = self.calls_of(name, external, call, begin, thread, place) if communicates else []
+        calls = self.calls_of(name, stream, external, call, begin, thread, place) if communicates else []
+        if calls is None:
+            self.unknown.add(UNKNOWN, f"{self.timeline.path}:{place}" if place else self.timeline.path, end - start)
         self.let_end(start)
         before = self.dependencies(start, stream, corr, communicates)
+        if of_graph and self.graph is not None and self.graph.launch == corr:
+            begin = None  # launched with the first operation of the graph
+            before += self.within_graph(start, stream)
+        elif of_graph:
+            self.graph = Graph(corr, list(before))
         ready = max([moment.end for moment in before], default=None)
         if self.timeline.has_times:
             free = self.host_time if ready is None else ready
@@ -270,11 +297,28 @@ class ProgramOfTimeline:
                                    f"{self.timeline.path}:{place}", pause)
         else:
             after = {moment.node for moment in before}
-        if communicates:
+        if calls:
             node = self.job.write_calls(self.out, self.timeline, name, after, calls, stream, place)
         else:
-            node = self.out.compute(name, after, end - start, stream)
-        self.done(stream, corr, Moment(node, end, communicates))
+            node = self.out.compute(name, after, 0 if communicates and calls is not None else end - start, stream)
+        moment = Moment(node, end, communicates, corr if of_graph else None)
+        if of_graph:
+            self.graph.streams[stream] = moment
+            self.after_graph[stream] = self.graph
+        self.done(stream, corr, moment)
+
+    def within_graph(self, start, stream):
+        """What an operation of a graph waits for on the graph's other streams."""
+        ended = [moment for other, moment in self.ended.items() if other != stream and moment.graph == self.graph.launch]
+        return ended if ended or stream in self.graph.streams else self.graph.before
+
+    def behind_graph(self, start, stream, corr):
+        """What an operation behind a graph on one of the graph's streams waits for on its others."""
+        graph = self.after_graph.get(stream)
+        if graph is None or graph.launch == corr:
+            return []
+        del self.after_graph[stream]
+        return [moment for other, moment in graph.streams.items() if other != stream and moment.end <= start]
 
     def let_end(self, start):
         """Operations that have ended before `start`."""
@@ -304,7 +348,7 @@ class ProgramOfTimeline:
         found = [self.last[stream]] if stream in self.last else []
         known = self.known[stream]
         waits = self.waits(stream, corr)
-        found += waits
+        found += waits + self.behind_graph(start, stream, corr)
         if communicates and not waits and corr is not None:
             # In torch.distributed its stream waits for the current one, for all earlier launches there.
             moment = self.look_up("communicates = 0 AND corr < ?", corr)
@@ -409,17 +453,24 @@ class ProgramOfTimeline:
 
     # Communications ---------------------------------------------------------------------------------------------------
 
-    def calls_of(self, name, external, call, begin, thread, place):
-        """The calls that a kernel of NCCL executes."""
+    def calls_of(self, name, stream, external, call, begin, thread, place):
+        """The calls that a kernel of NCCL executes: none if kernels before it execute its call, too, None if the trace does
+        not say them and the kernel counts as compute."""
         if self.timeline.grouped:
             found = self.calls_since(name, begin, thread)
+            if not found and self.count_unknown:
+                return None
             if not found:
                 raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin, self.timeline)} "
                                                 "communicates, and no NVTX range of NCCL that says what precedes its "
                                                 "launch: profile with --trace=cuda,nvtx, and without CUDA graphs, "
-                                                "whose replayed kernels have no ranges")
+                                                f"whose replayed kernels have no ranges; {AS_COMPUTE}")
             return found
         found = self.recorded_calls(external, begin, thread)
+        continues = external is not None and self.last_external.get(stream) == external
+        self.last_external[stream] = external
+        if found is None or (continues and call is not None and not found):
+            return []
         own = Communication.all_of_text(call)
         if not found:
             found = own
@@ -430,11 +481,15 @@ class ProgramOfTimeline:
             found = grouped or found
         if found:
             return found
+        if continues:
+            return []
+        if self.count_unknown:
+            return None
         raise self.timeline.error(
             place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective "
                    f"name' and no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, "
                    f"and so have execution traces beside these files; kernels that a CUDA graph replays have neither: "
-                   f"profile without graphs")
+                   f"profile without graphs; {AS_COMPUTE}")
 
     def calls_since(self, name, begin, thread):
         """Calls of NVTX ranges: several calls may be in a group, which is launched at its end."""
@@ -482,17 +537,21 @@ class ProgramOfTimeline:
         return row[0] if row else None
 
     def recorded_calls(self, external, begin, thread):
+        """None for a call that an earlier kernel has executed: NCCL divides what one kernel has no room for among several
+        (ncclLaunchPrepare of src/enqueue.cc)."""
         row = None
         if external is not None:
-            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL "
+            row = self.nodes.execute("SELECT id, call, record, used FROM calls WHERE external = ? AND call IS NOT NULL "
                                      "ORDER BY used, id LIMIT 1", (external,)).fetchone()
         if row is None and begin is not None:
-            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 "
-                                     "AND thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",
+            row = self.nodes.execute("SELECT id, call, record, used FROM calls WHERE begin <= ? AND end >= ? AND thread IS ? "
+                                     "AND call IS NOT NULL ORDER BY used, begin DESC LIMIT 1",
                                      (begin, begin, thread)).fetchone()
         if row is None:
             return []
-        number, call, record = row
+        number, call, record, used = row
+        if used:
+            return None
         self.nodes.execute("UPDATE calls SET used = 1 WHERE id = ?", (number,))
         found = Communication.of_text(call)
         if found.size is None and record is not None:

@@ -53,25 +53,30 @@ class Part:
         """(number, value): a whole number, or a Part. Fields in `parts` and `numbers` must be of this kind."""
         at = self.at
         while at < self.end:
-            key, at = self.number_at(at)
-            number, wire = key >> 3, key & 7
-            if wire == VARINT:
-                value, at = self.number_at(at)
-            elif wire in (EIGHT_BYTES, FOUR_BYTES):
-                size = 8 if wire == EIGHT_BYTES else 4
-                value = int.from_bytes(Part(self.file, at, at + size).read(), "little")
-                at += size
-            elif wire == DELIMITED:
-                size, at = self.number_at(at)
-                value = Part(self.file, at, at + size)
-                at += size
-            else:
-                raise WireError(at, f"a field of wire type {wire}")
-            if at > self.end:
-                raise WireError(at, "a field that is longer than its message")
+            number, value, at = self.field_at(at)
             if number in (numbers if isinstance(value, Part) else parts):
                 raise WireError(at, f"field {number} has another type than its message gives it")
             yield number, value
+
+    def field_at(self, at):
+        """(number, value, place of the next one)."""
+        key, at = self.number_at(at)
+        wire = key & 7
+        if wire == VARINT:
+            value, at = self.number_at(at)
+        elif wire in (EIGHT_BYTES, FOUR_BYTES):
+            size = 8 if wire == EIGHT_BYTES else 4
+            value = int.from_bytes(Part(self.file, at, at + size).read(), "little")
+            at += size
+        elif wire == DELIMITED:
+            size, at = self.number_at(at)
+            value = Part(self.file, at, at + size)
+            at += size
+        else:
+            raise WireError(at, f"a field of wire type {wire}")
+        if at > self.end:
+            raise WireError(at, "a field that is longer than its message")
+        return key >> 3, value, at
 
     def number_at(self, at):
         self.file.seek(at)

@@ -27,7 +27,7 @@ PROTOCOLS = (b"\x02", b"\x03", b"\x04", b"\x05")  # of pickle
 
 def add_arguments(parser):
     parser.add_argument("input", metavar="DIR", help="a folder with the dumps of all ranks, or one file")
-    add_gpu_arguments(parser)
+    add_gpu_arguments(parser, kernels=False)
 
 
 def kind_of_file(path):

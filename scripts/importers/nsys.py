@@ -19,7 +19,8 @@ MAGIC = b"SQLite format 3\x00"
 KERNELS, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 SYNCS, EVENTS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
+MEMCPY, KINDS_OF_MEMORY = "CUPTI_ACTIVITY_KIND_MEMCPY", "ENUM_CUDA_MEM_KIND"
+COPIES = {MEMCPY: "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": "memset"}
 PTOP, PEER_COPY = 10, "memcpy PtoP"  # CUpti_ActivityMemcpyKind of CUPTI, and as Kineto names it
 # CUpti_ActivitySynchronizationType of CUPTI.
 EVENT_SYNC, STREAM_WAIT = 1, 2
@@ -208,6 +209,28 @@ def read_syncs(gpu):
                          timeline.streams[0, stream] if known else None, producer, record)
 
 
+def read_copies(gpu):
+    """The host waits for copies to pageable memory, and for those without Async in their name, if the copy ended before the call
+    returned (API synchronization behavior, CUDA Runtime API)."""
+    report = gpu.report
+    if not (report.has(MEMCPY) and report.has(RUNTIME)):
+        return
+    pageable = name = "0"
+    if "dstKind" in report.columns(MEMCPY) and "label" in report.columns(KINDS_OF_MEMORY):
+        pageable = f"{MEMCPY}.dstKind IN (SELECT id FROM {KINDS_OF_MEMORY} WHERE label LIKE '%pageable%')"
+    if report.has("StringIds"):
+        name = f"(SELECT value FROM StringIds WHERE id = {RUNTIME}.nameId)"
+        name = f"({name} LIKE '%memcpy%' AND {name} NOT LIKE '%async%')"
+    for row, begin, end, stream, corr in report.rows(
+            f"SELECT {RUNTIME}.rowid, {RUNTIME}.start, {RUNTIME}.end, {MEMCPY}.streamId, {MEMCPY}.correlationId FROM {MEMCPY} JOIN "
+            f"{RUNTIME} ON {RUNTIME}.correlationId = {MEMCPY}.correlationId AND {threads_of(report, gpu.process)}"
+            f"{of_process(report, MEMCPY, gpu.process)} AND deviceId = {int(gpu.device)} AND {MEMCPY}.end <= {RUNTIME}.end AND "
+            f"({pageable} OR {name})"):
+        check(report, row, RUNTIME, begin, end, stream, corr)
+        gpu.timeline.add("syncs", time_of(gpu, RUNTIME, row, begin), time_of(gpu, RUNTIME, row, end), None,
+                         gpu.timeline.stream(0, stream), corr + 1)
+
+
 def last_record(gpu, event, corr):
     """(stream, correlation id) of the last record of an event before a call."""
     report = gpu.report
@@ -342,6 +365,7 @@ def read(options):
         read_kernels(gpu)
         read_runtime(gpu)
         read_syncs(gpu)
+        read_copies(gpu)
         read_ranges(gpu, notes)
         gpu.timeline.finish()
     recorded = [size for gpu in gpus for size in gpu.sizes.values() if size is not None and size < MAX_RANKS]

@@ -6,6 +6,7 @@ import re
 
 from frameworks.devices import Device
 from frameworks.gpu_import import add_gpu_arguments, imported_job
+from frameworks.job import MissingRanks
 from frameworks.json_stream import DAMAGES, beginning, open_text
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError
@@ -17,6 +18,7 @@ from . import execution, kineto
 SUMMARY = "traces of PyTorch's profiler (Kineto) and execution traces, a file for each rank"
 NAMES = ("*.json", "*.json.gz", "*.json.xz", "*.pt.trace", "*.json.gzip")
 START = 1 << 16
+FEW = 8  # names of files in a message
 NUMBER = re.compile(r"(?:rank|host|worker|gpu|et|kineto|trace)[-_.]?(\d+)", re.IGNORECASE)
 
 
@@ -54,6 +56,7 @@ def files_of(path):
 
 def check_others(path, known, notes):
     """Files of a folder that are no trace: an empty or damaged one would be a rank that is missing."""
+    others = []
     for one in sorted({one for name in NAMES for one in path.glob(name)} - set(known)) if path.is_dir() else []:
         try:
             with open_text(one) as file:
@@ -63,6 +66,8 @@ def check_others(path, known, notes):
         if not start.strip():
             raise InputError(one, None, "it is empty; expected a trace of a rank")
         notes.add("files that are no trace of torch.profiler and no execution trace are left out", str(one))
+        others.append(one.name)
+    return others
 
 
 def matches(path):
@@ -90,7 +95,7 @@ def read(options):
                                            "traces of torch.profiler. `weft import xplane` reads the *.xplane.pb beside it")
         raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
                                               "trace ('schema' and 'nodes') here")
-    check_others(pathlib.Path(options.input), [*files["execution"], *files["kineto"]], notes)
+    others = check_others(pathlib.Path(options.input), [*files["execution"], *files["kineto"]], notes)
     if options.step is not None and files["execution"]:
         raise InputError(files["execution"][0], None, "an execution trace, which has no times; --step selects a step of "
                                                       "traces of torch.profiler alone")
@@ -111,9 +116,25 @@ def read(options):
             timeline.rank = 0 if len(files["kineto"]) == 1 and timeline.world in (None, 1) else rank_of_name(path)
         timelines.append(timeline)
     progress.end()
+    check_worlds(timelines)
     for trace in traces:
         join(trace, timelines)
-    return imported_job(options, timelines, notes, "traces of PyTorch's profiler")
+    try:
+        return imported_job(options, timelines, notes, "traces of PyTorch's profiler")
+    except MissingRanks as error:
+        if not others:
+            raise
+        listed = ", ".join(others[:FEW]) + (", ..." if len(others) > FEW else "")
+        raise MissingRanks(f"{error} (neither a trace of torch.profiler nor an execution trace: {listed})") from None
+
+
+def check_worlds(timelines):
+    """All traces are of one job."""
+    known = [timeline for timeline in timelines if timeline.world is not None]
+    other = next((timeline for timeline in known if timeline.world != known[0].world), None)
+    if other:
+        raise InputError(other.path, None, f"it is of a job of {other.world} ranks, and {known[0].path} of one of "
+                                           f"{known[0].world}; expected the traces of one job")
 
 
 def join(trace, timelines):

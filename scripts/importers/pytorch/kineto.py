@@ -3,6 +3,7 @@
 CuptiActivity.cpp of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
+import json
 import re
 
 from frameworks.communications import (MAX_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
@@ -21,7 +22,7 @@ LATEST = 1 << 63
 STEP = re.compile(r"ProfilerStep#(\d{1,18})")  # torch/profiler/profiler.py, profile.step
 OF_XLA = 200  # characters before the events of a trace of XLA
 CUT = re.compile(r"\[((?:\d{1,9}, )*\d{1,9}), \.\.\., (\d{1,9})\]")
-OF_RUNTIME = -2  # instead of a stream
+OF_RUNTIME, OF_COPY, OF_ASYNC_COPY = -2, -3, -4  # instead of a stream
 
 
 def is_of_xla(start):
@@ -55,6 +56,9 @@ class Kineto:
         self.sync_events = False
         self.counted = {}
         self.began = False
+        self.unnumbered = False  # calls of the runtime have no "correlation", but its number as "External id"
+        # Launches that name a kernel of RCCL, as ROCm's do.
+        self.timeline.database.execute("CREATE TABLE of_rccl (corr INTEGER, begin INTEGER)")
 
     def error(self, line, what):
         return InputError(self.timeline.path, line, what)
@@ -66,13 +70,53 @@ class Kineto:
             elif key == "distributedInfo" and isinstance(value, dict):
                 self.job(value, line)
         self.timeline.has_times = True
+        self.find_launches()
         if self.step is not None:
             self.select_step()
         self.timeline.finish()
         # Calls of the runtime show when the host waited, cuda_sync also for what.
         self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
                                        f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
+        self.find_waits_for_copies()
         return self.timeline
+
+    def find_waits_for_copies(self):
+        """The host waits for copies without Async in their name, such as hipMemcpyWithStream, with which PyTorch reads a number
+        on AMD's accelerators, and for those to pageable memory (API synchronization behavior, CUDA Runtime API): for the copy
+        alone. It has waited if the copy ended before the call returned."""
+        run = self.timeline.database.execute
+        run("CREATE TEMP TABLE copies (corr INTEGER PRIMARY KEY, stream INTEGER, end INTEGER, pageable INTEGER)")
+        run("INSERT OR IGNORE INTO copies SELECT corr, stream, end, names.name LIKE '%-> pageable%' FROM ops JOIN names ON names.id = "
+            "ops.name WHERE corr IS NOT NULL AND (names.name LIKE '%memcpy%' OR names.name LIKE 'copy%')")
+        run(f"DELETE FROM syncs WHERE stream IN ({OF_COPY}, {OF_ASYNC_COPY}) AND NOT EXISTS (SELECT 1 FROM copies WHERE corr = "
+            f"syncs.record - 1 AND copies.end <= syncs.end AND (pageable OR syncs.stream = {OF_COPY}))")
+        run("UPDATE syncs SET producer = (SELECT stream FROM copies WHERE corr = syncs.record - 1), stream = NULL "
+            f"WHERE stream IN ({OF_COPY}, {OF_ASYNC_COPY})")
+        run("DROP TABLE copies")
+
+    def find_launches(self):
+        """Kernels of RCCL without the number of their launch belong to the launches that name such a kernel, in their order."""
+        timeline = self.timeline
+        timeline.put_all()
+        if self.unnumbered:  # as in older traces of ROCm: so it is with the kernels that they launch
+            timeline.database.execute("UPDATE ops SET corr = external, external = NULL WHERE corr IS NULL AND external IN "
+                                      "(SELECT corr FROM launches)")
+        names = json.dumps([number for name, number in timeline.names.items() if is_nccl(name)])
+        run = timeline.database.execute
+        run("CREATE TEMP TABLE loose (place INTEGER PRIMARY KEY, op INTEGER UNIQUE)")
+        run("INSERT INTO loose (op) SELECT id FROM ops WHERE corr IS NULL AND name IN (SELECT value FROM json_each(?)) "
+            "ORDER BY start, id", (names,))
+        run("CREATE TEMP TABLE unused (place INTEGER PRIMARY KEY, corr INTEGER)")
+        run("INSERT INTO unused (corr) SELECT corr FROM of_rccl WHERE corr NOT IN (SELECT corr FROM ops WHERE corr IS NOT NULL) "
+            "ORDER BY begin")
+        kernels, launches = (timeline.one(f"SELECT COUNT(*) FROM {table}") for table in ("loose", "unused"))
+        if kernels and kernels == launches:
+            run("UPDATE ops SET corr = (SELECT corr FROM unused JOIN loose USING (place) WHERE op = ops.id) "
+                "WHERE id IN (SELECT op FROM loose)")
+            self.notes.add("kernels of RCCL without the number of their launch are taken to be in the order of launches",
+                           timeline.path)
+        for table in ("loose", "unused", "of_rccl"):
+            run(f"DROP TABLE {table}")
 
     def select_step(self):
         """Keeps what the host launched, called or ran during the step. The accelerator runs it later, so that times of
@@ -91,9 +135,18 @@ class Kineto:
             except (TypeError, ValueError):
                 raise self.error(line, f"distributedInfo: '{key}' is {shown(info[key])}; expected a whole "
                                  "number") from None
-        for group in info.get("pg_config") or []:
-            ranks = self.ranks(group.get("ranks"), line) if isinstance(group, dict) else None
-            if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
+        if timeline.world is not None and not 1 <= timeline.world <= MAX_RANKS:
+            raise self.error(line, f"distributedInfo: 'world_size' is {timeline.world}; expected 1 to {MAX_RANKS}")
+        groups = info.get("pg_config") or []
+        if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+            raise self.error(line, f"distributedInfo: 'pg_config' is {shown(groups)[:40]}; expected a list of process groups")
+        for group in groups:
+            size = group.get("pg_size")
+            # Traces on demand have them as saveNcclMeta writes them (addOnDemandDistMetadata of output_json.cpp).
+            ranks = self.ranks(group.get("ranks"), line)
+            if ranks is None and type(size) is int:
+                ranks = ranks_of_cut(group["ranks"], size)
+            if ranks or (ranks == [] and size in (None, timeline.world)):
                 timeline.groups[str(group.get("pg_name", "0"))] = ranks
 
     def ranks(self, value, line):
@@ -105,9 +158,11 @@ class Kineto:
     def event(self, event, line):
         if not isinstance(event, dict):
             raise self.error(line, "an event that is no map")
-        if event.get("ph") != "X":
-            return
         kind = str(event.get("cat", "")).lower()
+        if event.get("ph") != "X":
+            if kind in ACCELERATOR and event.get("ph") in ("B", "E"):
+                raise self.error(line, f"'ph' is '{event['ph']}', of an event that begins or ends; expected 'X', with 'ts' and 'dur'")
+            return
         if kind in ACCELERATOR:
             self.operation(event, line, kind)
         elif RUNTIME.fullmatch(kind):
@@ -136,6 +191,8 @@ class Kineto:
 
     def times(self, event, line):
         """From the first event: the difference of whole numbers is exact."""
+        if event.get("ts") is None:
+            raise self.error(line, "an event without 'ts'; expected microseconds")
         start, took = self.picoseconds(event, "ts", line), self.picoseconds(event, "dur", line)
         if not self.began:
             self.began, self.timeline.origin = True, start
@@ -176,24 +233,44 @@ class Kineto:
         start, end = self.times(event, line)
         arguments = self.arguments(event, line)
         name = str(event.get("name", kind))
-        stream = self.timeline.stream(arguments.get("device", event.get("pid")),
-                                      arguments.get("stream", event.get("tid")))
+        stream = self.timeline.stream(*self.stream_of(event, arguments, line))
         call = None
         if kind == "kernel" and is_nccl(name):
             found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
             call = found.text() if found else None
-        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line),
-                          self.timeline.name(name), self.number(arguments, "External id", line), call, line)
+        correlation, external = self.link(arguments, line)
+        self.timeline.add("ops", start, end, stream, correlation, self.timeline.name(name), external, call, line)
+
+    def stream_of(self, event, arguments, line):
+        """(device, stream): numbers, or texts, as Kineto has them of some accelerators."""
+        found = arguments.get("device", event.get("pid")), arguments.get("stream", event.get("tid"))
+        for key, value in zip(("device", "stream"), found):
+            if isinstance(value, (dict, list)):
+                raise self.error(line, f"'{key}' is {shown(value)[:40]}; expected a number")
+        return found
+
+    def link(self, arguments, line):
+        """(correlation, number of the operator) of an event of the accelerator or the runtime. Where Kineto knows no operator,
+        "External id" is the correlation once more (handleActivity of output_json.cpp). ROCm's correlation is 0 where it is
+        not known, as of RCCL's kernels (github.com/ROCm/roctracer/issues/100)."""
+        correlation, external = (self.number(arguments, key, line) for key in ("correlation", "External id"))
+        return correlation or None, None if external == correlation else external
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
         arguments = self.arguments(event, line)
         name = str(event.get("name", ""))
-        correlation = self.number(arguments, "correlation", line)
+        correlation, external = self.link(arguments, line)
+        if "correlation" not in arguments and external:
+            correlation, self.unnumbered = external, True
         if correlation is not None:
             self.timeline.add("launches", correlation, begin, self.number(event, "tid", line))
+            if is_nccl(str(arguments.get("kernel", arguments.get("Kernel", "")))):
+                self.timeline.add("of_rccl", correlation, begin)
         if name in SYNCS and end > begin:
             self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
+        elif "emcpy" in name and correlation is not None:
+            self.timeline.add("syncs", begin, end, OF_ASYNC_COPY if "Async" in name else OF_COPY, None, correlation + 1)
 
     def sync(self, event, line):
         """Events of enable_cuda_sync_events."""
@@ -207,16 +284,16 @@ class Kineto:
             self.notes.add("waits of a stream for an event that was recorded before the trace are left out",
                            f"{self.timeline.path}:{line}")
             return None
-        device = arguments.get("device", event.get("pid"))
-        self.timeline.add("waits", correlation, self.timeline.stream(device, arguments.get("stream", event.get("tid"))),
-                          self.timeline.stream(device, producer), record)
+        device, stream = self.stream_of(event, arguments, line)
+        self.timeline.add("waits", correlation, self.timeline.stream(device, stream), self.timeline.stream(device, producer),
+                          record)
         return None
 
     def sync_of_host(self, event, arguments, line):
         begin, end = self.times(event, line)
         stream, producer, record = (self.number(arguments, key, line) for key in (
             "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id"))
-        device = arguments.get("device", event.get("pid"))
+        device, _ = self.stream_of(event, arguments, line)
         self.sync_events = True
         if end > begin:
             known = producer is not None and record is not None and producer >= 0 and record >= 0
@@ -273,6 +350,9 @@ class Kineto:
         start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
         if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MAX_RANKS:
             ranks = [start + stride * i for i in range(size)]
+        if ranks and len(ranks) != size:
+            raise self.error(line, f"'Process Group Ranks' has {len(ranks)} ranks, and 'Group size' is {size}; expected the same "
+                             "number")
         name = name or unnamed_group(ranks, size, self.timeline.groups)
         self.timeline.sizes[name] = size
         self.timeline.least = max(self.timeline.least, size)

@@ -7,10 +7,12 @@ import re
 from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError
+from support.console import whole
 from support.progress import Progress
 
 from . import programs as modules
 from .space import Space
+from .steps import Steps
 from .timelines import OPS, STREAM, Gpu, Tpu, read_launches
 
 SUMMARY = "profiles of JAX and XLA (*.xplane.pb), a file for each process"
@@ -27,6 +29,8 @@ def add_arguments(parser):
                         "for profiles without HLO protos; may be repeated")
     parser.add_argument("--device-ids", metavar="N,N,...", type=numbers, help="XLA's numbers of the devices (jax.devices()), in "
                         "the order of files and planes; default: 0, 1, 2, ...")
+    parser.add_argument("--step", metavar="N", type=whole, help="of profiles with several steps: on GPUs what the host launched from "
+                        "the beginning of step N (jax.profiler.StepTraceAnnotation) to that of the next one, on TPUs what ran then")
     parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when the module "
                         "runs: an equal share of the operand to each device")
 
@@ -119,7 +123,7 @@ def read(options):
     texts = modules.texts_of(options.hlo, options.ragged)
     timelines, ignored, assumed, at = [], Notes(), Notes(), 0
     for one in files:
-        timelines += read_file(one, given[at:at + len(one.planes)], devices, texts, options.ragged, ignored, assumed)
+        timelines += read_file(one, given[at:at + len(one.planes)], devices, texts, options, ignored, assumed)
         at += len(one.planes)
         progress.advance(1)
     progress.end()
@@ -137,15 +141,20 @@ def brief(values):
     return f"{', '.join(map(str, listed[:8]))}{', ...' if len(listed) > 8 else ''}"
 
 
-def read_file(file, given, devices, texts, ragged, ignored, assumed):
+def read_file(file, given, devices, texts, options, ignored, assumed):
+    ragged, unknown_calls = options.ragged, options.unknown_calls
     with Space(file.path) as space, space.guarded():
         planes = {plane.name: plane.read() for plane in space.read().planes if DEVICE.fullmatch(plane.name)
                   or plane.name in HOSTS}
         programs = modules.Programs(space, texts, ragged)
         origin, found = first_time(planes, file), []
+        steps = None if options.step is None else Steps(file.path, planes, HOSTS)
         for (kind, ordinal, name), number in zip(file.planes, given):
             device = (Gpu if kind == "GPU" else Tpu)(space, name, number, devices, origin)
             found.append(device)
+            device.count_unknown = unknown_calls is not None
+            if steps:
+                device.select(*steps.window(name if kind == "TPU" else None, options.step))
             device.read(planes[name], programs, assumed)
         gpus = {ordinal: device for (kind, ordinal, _), device in zip(file.planes, found) if kind == "GPU"}
         for name in HOSTS if gpus else ():

@@ -11,6 +11,8 @@ from frameworks.wire import DELIMITED, EIGHT_BYTES, FOUR_BYTES, VARINT, Part, Wi
 from importing.errors import InputError, unzipped
 
 LONGEST = 64 << 20  # bytes of an event; those of XLA have some hundred
+PIECE, FEW = 1 << 20, 16  # bytes: of the file in memory, and of the beginning of a field
+EVENT = 4 << 3 | DELIMITED  # the first byte of an event in a line, and of a stat in an event
 
 
 def fields_of(content, origin):
@@ -68,6 +70,42 @@ def inner(value, at):
     return value
 
 
+def plain_event(content, at, began):
+    """As Line.event, for an event of known fields alone; None for others, and for damaged ones."""
+    name = offset = took = i = 0
+    stats, end = [], len(content)
+    try:
+        while i < end:
+            key, value = content[i], content[i + 1]
+            i += 2
+            if value >= 128:
+                value &= 127
+                shift, byte = 7, 128
+                while byte >= 128:
+                    byte = content[i]
+                    value |= (byte & 127) << shift
+                    shift += 7
+                    i += 1
+                if value >= 1 << 63:
+                    return None
+            if key == EVENT:
+                if i + value > end:
+                    return None
+                stats.append(content[i:i + value])
+                i += value
+            elif key == 8:
+                name = value
+            elif key == 16:
+                offset = value
+            elif key == 24:
+                took = value
+            else:
+                return None
+    except IndexError:
+        return None
+    return at, name, began + offset, took, stats
+
+
 class Line:
     """A timeline of a plane."""
 
@@ -83,13 +121,39 @@ class Line:
             elif field == 4 and self.name:
                 break  # fields are in the order of their numbers
 
-    def events(self):
-        """(place in the file, number of its name, start and duration in picoseconds, bytes of its stats) of each."""
-        for field, value in self.part.fields():
+    def events(self, with_stats=False):
+        """(place in the file, number of its name, start and duration in picoseconds, bytes of its stats) of each, or of those
+        alone that may have stats: Python's functions, most events of a host, have none."""
+        for at, content in self.messages():
+            if with_stats and EVENT not in content:
+                continue
+            yield plain_event(content, at, self.began) or self.event(content, at)
+
+    def messages(self):
+        """(place in the file, bytes) of each event. Most are short: a piece of the file has many of them."""
+        part, at = self.part, self.part.at
+        piece, begin, i = b"", at, 0  # `at` is byte i of the piece, which begins at `begin`
+        while at < part.end:
+            if len(piece) - i < FEW and begin + len(piece) < part.end:
+                part.file.seek(at)
+                piece, begin, i = part.file.read(min(PIECE, part.end - at)), at, 0
+            if len(piece) - i >= FEW and piece[i] == EVENT:
+                size, first = piece[i + 1], i + 2
+                if size >= 128 and piece[i + 2] < 128:
+                    size, first = size & 127 | piece[i + 2] << 7, i + 3
+                if size < 1 << 14 and first + size <= len(piece) and (first == i + 3 or size < 128):
+                    yield begin + first, piece[first:first + size]
+                    i = first + size
+                    at = begin + i
+                    continue
+            field, value, at = part.field_at(at)
+            i = at - begin
+            if i >= len(piece):
+                piece, begin, i = b"", at, 0
             if field == 4:
-                if len(inner(value, self.part.at)) > LONGEST:
+                if len(inner(value, part.at)) > LONGEST:
                     raise WireError(value.at, f"an event of {len(value)} bytes")
-                yield self.event(value.read(), value.at)
+                yield value.at, value.read()
 
     def event(self, content, at):
         name = offset = took = 0

@@ -6,7 +6,7 @@ import collections
 import json
 
 from frameworks.communications import is_nccl
-from frameworks.timeline import FARTHEST, Timeline
+from frameworks.timeline import AS_COMPUTE, FARTHEST, Timeline
 from importing.errors import InputError
 
 from . import programs as modules
@@ -46,6 +46,15 @@ class Device:
         self.recent = collections.deque(maxlen=FEW)
         self.index = 0
         self.communicating = {}  # streams that communicate: their place in the order of first use
+        self.window = (None, None)  # begin and end of the step that is read
+
+    def select(self, begin, end):
+        """To be called before read(): only work from `begin` to before `end`, which is None for all that follows."""
+        self.window = begin - self.timeline.origin, None if end is None else end - self.timeline.origin
+
+    def is_outside(self, time):
+        begin, end = self.window
+        return begin is not None and not (begin <= time and (end is None or time < end))
 
     def error(self, place, what):
         return InputError(self.path, place, what)
@@ -133,6 +142,8 @@ class Pending:
 
 
 class Gpu(Device):
+    count_unknown = False
+
     def read(self, plane, programs, notes):
         for line in plane.all_lines():
             if not line.name.startswith(STREAM):
@@ -161,6 +172,8 @@ class Gpu(Device):
                 "SELECT start, end, raw.stream, names.name, op, place, begin, thread FROM raw JOIN names ON names.id "
                 "= raw.name LEFT JOIN host_launches ON host_launches.corr = raw.corr "
                 f"ORDER BY {'' if without else 'raw.corr, '}start, raw.id"):
+            if self.is_outside(start if begin is None else begin):
+                continue
             self.index += STEP
             number = self.index
             program, instruction = (None, None) if op is None else ops[op]
@@ -187,13 +200,16 @@ class Gpu(Device):
             self.recent.append((stream, number, span[1]))
 
     def calls_of_kernel(self, program, instruction, name, stream, place):
+        """None for calls that nothing names and that count as compute."""
+        if self.count_unknown and (instruction is None or program is None):
+            return None
         if instruction is None:
             raise self.error(place, f"the kernel '{name[:80]}' communicates, and no instruction of XLA is with it ('hlo_op'), as "
-                                    f"with kernels of CUDA graphs: profile with XLA_FLAGS=--xla_gpu_enable_command_buffer=")
+                                    f"with kernels of CUDA graphs: profile with XLA_FLAGS=--xla_gpu_enable_command_buffer=, {AS_COMPUTE}")
         if program is None:
             raise self.error(place, f"the kernel '{name[:80]}' communicates for the instruction '{instruction}', whose module "
                                     f"is not in the file, so that nothing says how many bytes: profile with HLO protos "
-                                    f"(enable_hlo_proto), or give its text with --hlo")
+                                    f"(enable_hlo_proto), give its text with --hlo, {AS_COMPUTE}")
         calls = program.calls(instruction, self.number, self.devices, place)
         if not calls:
             raise self.error(place, f"the kernel '{name[:80]}' communicates for the instruction '{instruction}', which does not "
@@ -211,7 +227,7 @@ def whole_or_none(value):
 def read_launches(plane, gpus, by_ordinal):
     """Calls of the runtime: when the host launched an operation."""
     for line in plane.all_lines():
-        for at, _, start, _, contents in line.events():
+        for at, _, start, _, contents in line.events(with_stats=True):
             stats = plane.stats(contents, at, {"correlation_id", "device_id"}) if contents else {}
             corr = whole_or_none(stats.get("correlation_id"))
             if corr is None or start is None:
@@ -235,7 +251,7 @@ class Tpu(Device):
                 continue
             stream = COMPUTE if line.name == OPS else COMMUNICATION
             for at, name, start, took, contents in line.events():
-                if start is None:
+                if start is None or self.is_outside(self.time(start, at)):
                     continue
                 if name not in found:
                     stats = plane.stats(plane.metadata_stats.get(name, ()), at, OF_EVENT)

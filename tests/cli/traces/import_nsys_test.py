@@ -299,6 +299,30 @@ class Nsys(ImportTest):
         self.imported(self.write_report(report))
         self.assertEqual(self.run_imported()[0, "second"], (60, 70))
 
+    def test_the_host_waits_for_a_copy(self):
+        """A copy of 5 us to pageable memory, and one that is not asynchronous: the call returns when it is done, and 40 us later
+        the next kernel starts, whatever kept the copy: here nothing but a kernel of 30 us. A copy to pinned memory does not
+        keep the host, whose way to the second kernel counts from the beginning, 90 us."""
+        for call, kind, start in (("cudaMemcpyAsync", 1, 30 + 5 + 40), ("cudaMemcpy", 2, 30 + 5 + 40), ("cudaMemcpyAsync", 2, 90)):
+            report = Report()
+            report.kernel(0, 100, 30, 90, "first")
+            number = report.call(0, call, 92, 60)
+            report.kernel(0, 190, 10, 185, "second")
+            path = self.folder / self.write_report(report)
+            database = sqlite3.connect(path)
+            database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, streamId "
+                             "INTEGER, correlationId INTEGER, globalPid INTEGER, copyKind INTEGER, dstKind INTEGER)")
+            database.execute("CREATE TABLE ENUM_CUDA_MEM_KIND (id INTEGER, name TEXT, label TEXT)")
+            database.execute("INSERT INTO ENUM_CUDA_MEM_KIND VALUES (1, 'CUDA_MEMOPR_MEMORY_KIND_PAGEABLE', 'Pageable'), "
+                             "(2, 'CUDA_MEMOPR_MEMORY_KIND_PINNED', 'Pinned')")
+            # Something that the trace does not have delays the copy by 15 us.
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (145000, 150000, 0, 7, ?, ?, 2, ?)",
+                             (number, report.pid(0), kind))
+            database.commit()
+            database.close()
+            self.imported(path.name)
+            self.assertAlmostEqual(self.run_imported()[0, "second"][0], start, 6)
+
     def test_times_since_1970(self):
         """`nsys export --ts-normalize` has them: only the differences of times count."""
         contents = set()

@@ -367,7 +367,13 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         read = self.imported(self.profile(profile))
         self.assertRegex(read["refused"][0]["what"], r"^CUDA graphs that were recorded as a whole .* \(1 times, 20.000 us")
         profile.kernel(0, 400, 20, 60, SUM)
-        self.refused(self.profile(profile), says=["no instruction of XLA is with it", "xla_gpu_enable_command_buffer"])
+        name = self.profile(profile)
+        self.refused(name, says=["no instruction of XLA is with it", "xla_gpu_enable_command_buffer", "--unknown-calls compute"])
+        read = self.imported(name, "--unknown-calls", "compute")
+        self.assertEqual(read["operations"]["all_reduce"], 2)
+        self.assertIn(r"count as compute with their traced times, which no network changes (1 times, 20.000 us altogether)",
+                      " ".join(one["what"] for one in read["refused"]))
+        self.run_imported()
 
     def test_nodes_of_a_cuda_graph(self):
         """Traced node by node, kernels of a graph have one correlation id, and keep their order and waits."""
@@ -404,6 +410,27 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
         self.assertEqual(self.run_imported()[0, "late"], (300, 310))
         self.imported(name, "--host", "none")
         self.assertEqual(self.run_imported()[0, "late"], (50, 60))
+
+    def test_one_step_of_several(self):
+        """Steps 4, 5 and 6 as StepTraceAnnotation marks them, each of which the host launches 180 us before the GPUs are done
+        with the one before: a kernel of 50 + step us, and a sum. Another thread has a mark of step 5, too, within it."""
+        profile = Profile(devices=2, modules=[step(2)])
+        for at in range(3):
+            begin = 200 * at
+            profile.host.event((1, "python"), "train", begin, 150, step_num=4 + at, _r=1)
+            profile.host.event((2, "worker"), "run", begin + 10, 20, step_num=4 + at)
+            profile.host.event((1, "python"), "$train.py:1 other", begin, 10)
+            for device in range(2):
+                profile.kernel(device, begin + 190, 50 + at, begin + 20, "first", "fusion.1", "jit_step")
+                profile.kernel(device, begin + 240 + at, 60, begin + 160, SUM, "all-reduce-start.1", "jit_step", 20)
+        name = self.profile(profile)
+        for at in range(3):
+            read = self.imported(name, "--step", str(4 + at))
+            self.assertEqual(read["operations"], {"all_reduce": 2, "compute": 2})
+            self.assertAlmostEqual(read["compute_seconds"], 2 * (50 + at) * 1e-6, delta=1e-12)
+            self.assertAlmostEqual(self.run_imported()[1, "first"][1], 50 + at, 6)
+        self.refused(name, "--step", "7", says=[r"there is no step 7; steps on the host \(jax.profiler.StepTraceAnnotation\): 4, "
+                                                r"5, 6"])
 
     def test_what_is_no_work(self):
         """Allocations, derived lines, counters, and copies between GPUs, which are listed."""
@@ -449,6 +476,23 @@ ENTRY %main.9 (p: f32[1048576]) -> f32[1048576] {
                 found = self.run_imported()
                 (start, end), = self.collective()
                 self.assert_times((start, found[0, "fusion.2"], found[0, "fusion.3"]), (51, (51, 91), (end, end + 10)))
+
+    def test_one_step_of_a_tpu(self):
+        """TPUs have a line for steps, each of which ends where the next one begins."""
+        profile = Profile("TPU", 2, [step(2)])
+        for device in range(2):
+            for at in range(2):
+                begin = 100 + 400 * at
+                profile.devices[device].event((5, "Steps"), f"{at + 8}", begin, 300, group_id=at)
+                profile.op(device, begin, 50 + at, "fusion.1", "jit_step")
+                profile.op(device, begin + 60, 1, "all-reduce-start.1", "jit_step", "XLA Ops", self.STARTED)
+                profile.op(device, begin + 70, 40, "all-reduce-done.1", "jit_step", "XLA Ops", self.DONE)
+        name = self.profile(profile)
+        for at in range(2):
+            read = self.imported(name, "--step", str(8 + at))
+            self.assertEqual(read["bytes"], {"all_reduce": 2 * 4 * MIB})
+            self.assertAlmostEqual(self.run_imported()[0, "fusion.1"][1], 50 + at, 6)
+        self.refused(name, "--step", "1", says=[r"there is no step 1; steps on the line 'Steps' of /device:TPU:0: 8, 9"])
 
     def test_only_the_line_of_asynchronous_operations_has_it(self):
         self.imported(self.tpu(

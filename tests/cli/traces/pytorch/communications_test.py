@@ -196,6 +196,18 @@ class Communications(PytorchTest):
                          "(2 times, 30 %), deep_ep::internode::dispatch (1 times, 10 %), Memcpy PtoP (1 times, 5 %)")
         self.assertIn("cross_device_reduce_1stage", (self.folder / "out.yaml").read_text())
 
+    def test_exchanges_of_tokens_by_other_kernels(self):
+        """Of NCCL EP, whose names begin as NCCL's, TensorRT-LLM, DeepEP's hybrid kernels, UCCL and Iris: each a fifth."""
+        names = ("nccl_ep::dispatch_kernel", "tensorrt_llm::kernels::moe_alltoall::moeA2ADispatchKernel", "hybrid_ep::combine_kernel",
+                 "uccl::internode::combine", "iris_stage_kernel")
+        trace = Trace(0, 1)
+        for at, name in enumerate(names):
+            trace.kernel(100 + 10 * at, 10, 10 + at, f"void {name}<8>(int*)")
+        self.traces(trace)
+        said, = self.imported("traces")["refused"]
+        for name in names:
+            self.assertIn(f"{name} (1 times, 20 %)", said["what"])
+
     def test_calls_that_no_kernel_executes(self):
         """Of Gloo, oneCCL, or copy engines: the trace has the call of the host, and no kernel of NCCL. They are listed; calls of
         a kind that NCCL executes elsewhere are not, since a profile may end between a call and its kernel."""

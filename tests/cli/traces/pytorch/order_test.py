@@ -173,6 +173,30 @@ class Order(PytorchTest):
         self.assertEqual(self.imported("traces")["overlap"], "network")
         self.assertEqual(self.run_imported()[0, "second"], (45, 55))
 
+    def test_the_host_waits_for_a_copy(self):
+        """Reading a number, as loss.item(), copies it to pageable memory, and on AMD's accelerators with hipMemcpyWithStream:
+        the call returns when the copy is done, 165 us, which waits for the all-reduce; 20 us after the copy starts the next
+        kernel, whether the network takes less than the traced 50 us, or more. A copy to pinned memory does not keep the host:
+        the kernel is launched at its time, 180 us, if the copy is done by then."""
+        for call, copy, waits in (("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)", True),
+                                  ("hipMemcpyWithStream", "Memcpy DtoH (Device -> Host)", True),
+                                  ("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)", False)):
+            for elements in (256, 8 * MIB):
+                for rank in range(2):
+                    trace = Trace(rank, 2)
+                    trace.kernel(100, 10, 90, "first")
+                    trace.collective("allreduce", elements, 110, 50, 96)
+                    trace.wait(COMPUTE, NCCL, trace.record(110), 111)
+                    number = trace.call(call, 112, 58 if waits else 2)
+                    trace.add("gpu_memcpy", copy, 160, 5, 0, COMPUTE, stream=COMPUTE, device=0, correlation=number)
+                    trace.kernel(185, 10, 180, "second")
+                    self.traces(trace)
+                self.imported("traces")
+                found = self.run_imported()
+                (_, end), = self.reductions()
+                self.assertAlmostEqual(found[0, copy][0], end, 6)
+                self.assertAlmostEqual(found[0, "second"][0], end + 25 if waits else max(end + 5, 85), 6)
+
     def test_fingerprint_on_several_processes(self):
         self.traces(*(data_parallel_step(rank, 4, slow=1 + rank / 10) for rank in range(4)))
         self.imported("traces")

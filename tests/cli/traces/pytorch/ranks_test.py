@@ -56,6 +56,9 @@ class Ranks(PytorchTest):
         read = self.imported("traces")
         self.assertEqual(read["traced_ranks"], [0, 1, 2, 3])
         self.assertIn("settings.json", str(read["ignored"]))
+        path.write_bytes(whole[:1] + whole)
+        self.refused("traces", says=[r"of ranks \[2\] there is no trace.*\(neither a trace of torch.profiler nor an execution trace: "
+                                     r"rank2.json.gz, settings.json\)"])
 
     def pipeline(self, rank):
         """Of 8 ranks with 2 of tensor, 2 of data and 2 of pipeline parallelism, in this order: the first stage computes 100
@@ -198,6 +201,11 @@ class Ranks(PytorchTest):
         found = self.run_imported()
         self.assertEqual([found[rank, "forward_0"] for rank in range(4)], [(0, 20), (0, 40)] * 2)
 
+    def test_traces_of_two_jobs(self):
+        self.traces(data_parallel_step(0, 2), data_parallel_step(1, 4))
+        for words in ((), ("--fill", "symmetric")):
+            self.refused("traces", *words, says=[r"rank1.json: it is of a job of 4 ranks, and traces/rank0.json of one of 2"])
+
     def test_ranks_that_the_job_does_not_have(self):
         """Its groups would not grow: eight ranks would be two jobs of four."""
         self.traces(data_parallel_step(0, 4))
@@ -242,6 +250,23 @@ class Ranks(PytorchTest):
             self.refused(*words, says=["process group '5' is not known: .*cuts lists of more than 30 short"])
         # All ranks of a job of 64.
         self.assertEqual(self.imported("traces", "--fill", "symmetric")["operations"], {"all_reduce": 64})
+
+    def test_groups_of_traces_on_demand(self):
+        """Kineto writes distributedInfo behind the events then, from the calls: the ranks are a text, which may have been cut
+        short (addOnDemandDistMetadata)."""
+        first = ", ".join(str(4 * at) for at in range(29))
+        trace = Trace(0, 256, {"5": [4 * at for at in range(64)]})
+        trace.collective("allreduce", 1024, 100, 10, 90, group="5", **{"Process Group Ranks": ""})
+        path = trace.write(self.folder / "traces")
+        whole = json.loads(path.read_text())
+        whole["distributedInfo"] = {"backend": "nccl", "rank": 0, "world_size": 256, "pg_count": 1, "pg_config": [
+            {"pg_name": "5", "pg_desc": "fsdp", "backend_config": "cuda:nccl", "pg_size": 64, "ranks": f"[{first}, ..., 252]"}],
+            "nccl_version": "unknown"}
+        whole["distributedInfo"] = whole.pop("distributedInfo")
+        path.write_text(json.dumps(whole, indent=1))
+        self.assertEqual(self.imported("traces", "--fill", "symmetric")["operations"], {"all_reduce": 256})
+        groups = json.loads((self.folder / "out.groups.json").read_text())
+        self.assertEqual(sorted(groups.values()), [list(range(at, 256, 4)) for at in range(4)])
 
     def test_ranks_that_do_not_do_the_same(self):
         one, two = data_parallel_step(0, 2), data_parallel_step(1, 2)

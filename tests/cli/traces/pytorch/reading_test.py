@@ -202,6 +202,14 @@ class Reading(PytorchTest):
                 ("ranks", text.replace('"ranks": [0]', '"ranks": [null]'),
                  r"rank0.json:\d+: ranks of a process group: found \[None\]; expected whole numbers"),
                 ("type", text.replace('"dtype": "Float"', '"dtype": "Flout"'), r"'dtype' is 'Flout'"),
+                ("no time", text.replace('"ts": 100.0, ', ""), r"rank0.json:\d+: an event without 'ts'"),
+                ("begin", text.replace('"ph": "X", "cat": "kernel"', '"ph": "B", "cat": "kernel"'), r"'ph' is 'B'"),
+                ("stream", text.replace('"stream": 7', '"stream": [7]'), r"rank0.json:\d+: 'stream' is \[7\]"),
+                ("device", text.replace('"device": 0', '"device": {"id": 0}'), r"rank0.json:\d+: 'device' is {'id': 0}"),
+                ("world", text.replace('"world_size": 1', '"world_size": -1'),
+                 r"rank0.json:1: distributedInfo: 'world_size' is -1; expected 1 to "),
+                ("groups", text.replace('"pg_config": [', '"pg_config": [5, '), r"distributedInfo: 'pg_config' is \[5"),
+                ("members", text.replace('"Group size": 1', '"Group size": 3'), "has 1 ranks, and 'Group size' is 3"),
                 ("size", text.replace(f'"In msg nelems": {MIB}', f'"In msg nelems": {1 << 62}'), r"2\^63")):
             with self.subTest(what):
                 self.assertNotEqual(content, text)
@@ -214,6 +222,13 @@ class Reading(PytorchTest):
                                                    [4, None], [4, 4], 0, 1, 2], 3, [[3, 4, 0, 8, 4, "cuda:0"]])])
         path.unlink()
         self.refused("traces", says=[r"node 10: all_to_allv: found \[4, None\]; expected whole numbers"])
+
+    def test_names_with_halves_of_characters(self):
+        """JSON allows them, and files of text do not."""
+        (self.folder / "traces").mkdir()
+        (self.folder / "traces" / "rank0.json").write_text(data_parallel_step(0, 1).text().replace("forward_0", "a\\ud800b"))
+        self.imported("traces")
+        self.assertEqual(self.run_imported()[0, "a?b"], (0, 20))
 
     def test_memory_does_not_grow_with_the_trace(self):
         """Four times the events: at most 8 MiB more. (Of 12,000 to 192,000 kernels the peak rose from 29 to 36 MB.)"""
