@@ -12,7 +12,9 @@ namespace weft {
 
 class MixturePasses : private MlpPasses {
  public:
-  explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup) {}
+  // Megatron-LM gives no buffers to experts (megatron/core/extensions/transformer_engine.py: ub_name is set only where
+  // `tp_comm_overlap` of the layer's configuration is, and not in layers of experts).
+  explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup, false) {}
 
   void forward(const MlpShape& mlp, std::vector<Segment>& to) const;
   /// `inputs_too`, `weights_too`: gradients of inputs, of weights.

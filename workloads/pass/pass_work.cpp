@@ -26,7 +26,7 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   kernel.k = k;
   kernel.count = count;
   kernel.grouped = kind.grouped;
-  if (kind.grouped) kernel.streams = setup_.kernels().expert_streams;
+  if (kind.grouped) kernel.streams = kind.streams > 0 ? kind.streams : setup_.kernels().expert_streams;
   kernel.rows_inner = kind.rows_inner;
   kernel.along_m = kind.along_m;
   kernel.split_accumulation = kind.gradient && setup_.kernels().split_accumulation;
@@ -44,6 +44,11 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   std::string name = fmt::format("GEMM {} x {} x {}", m, n, k);
   if (count > 1) name += fmt::format(", {} of them", count);
   add(kernel, name, kernel.flops);
+}
+
+void Work::gemm_in_parts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t parts, bool gradient) {
+  constexpr std::int64_t streams = 3;  // Transformer Engine, pytorch/module/base.py, _NUM_MAX_UB_STREAMS
+  add_gemm(m, n, k, parts, {.grouped = true, .gradient = gradient, .streams = std::min(streams, parts)});
 }
 
 void Work::swizzle(std::int64_t side, std::int64_t k, std::int64_t count) {
@@ -215,9 +220,9 @@ Segment Work::segment(std::string_view what) const {
 }
 
 void Work::add(const Kernel& kernel, const std::string& name, double flops) {
-  const Time time = setup_.times->of(kernel);
+  const Time time = beside_ ? setup_.times->of(kernel, *beside_) : setup_.times->of(kernel);
   time_ += time;
-  slowed_ += setup_.times->beside(kernel);
+  slowed_ += beside_ ? setup_.times->beside(kernel, *beside_) : setup_.times->beside(kernel);
   flops_ += kernel.flops;  // of GEMMs: a model's FLOPs do not include those of small kernels
   kernels_.push_back({name, kernel, flops, time});
 }
