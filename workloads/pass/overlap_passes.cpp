@@ -58,7 +58,7 @@ void PassBuilder::gather_beside(std::vector<Segment>& to, OverlappedGemm which, 
   const std::int64_t parts = overlap.pairs ? t_ / 2 : t_;
   Work work(setup_);
   work.set_beside(units_beside(overlap));
-  work.gemm_in_parts(product.m / parts, product.n, product.k, parts, product.gradient);
+  work.gemm_in_parts(product.m / parts, product.n, product.k, parts, Work::Parts::rows, product.gradient);
   to.push_back(in_parts(work.segment(what), Segment::Kind::gathering, parts));
   to.back().pairs = overlap.pairs;
   to.back().size = Bytes(share_of(whole.count(), t_));
@@ -73,13 +73,13 @@ void PassBuilder::sum_beside(std::vector<Segment>& to, OverlappedGemm which, std
   Work work(setup_);
   work.set_beside(units_beside(overlap));
   if (overlap.method == OverlapMethod::pipeline) {  // split_overlap_rs of CommOverlapBase: columns of the result
-    work.gemm_in_parts(product.m, share_of(product.n, overlap.parts), product.k, overlap.parts, false);
+    work.gemm_in_parts(product.m, product.n / overlap.parts, product.k, overlap.parts, Work::Parts::columns, false);
     to.push_back(in_parts(work.segment(what), Segment::Kind::summing, overlap.parts));
     to.back().collective = CollectiveKind::reduce_scatter;
     to.back().size = Bytes(share_of(whole.count(), overlap.parts));
     return;
   }
-  work.gemm_in_parts(product.m / t_, product.n, product.k, t_, false);
+  work.gemm_in_parts(product.m / t_, product.n, product.k, t_, Work::Parts::rows, false);
   to.push_back(in_parts(work.segment(what), Segment::Kind::scattering, t_));
   to.back().size = Bytes(share_of(whole.count(), t_));
   Work sums(setup_);
