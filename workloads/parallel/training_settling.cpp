@@ -268,6 +268,7 @@ class Settling {
                fmt::format("sequence parallelism: tensor {} does not divide the {} tokens of a rank; use {}", p_.tensor,
                            part, near_divisors(part, p_.tensor)));
   }
+  bool overlaps(OverlappedGemm gemm) const { return d_.tensor_overlap.of(gemm).method != OverlapMethod::none; }
   /// Parts are those of the sequence, and of hidden vectors. Latent attention gathers compressed vectors instead.
   void check_tensor_overlap() const {
     if (!d_.tensor_overlap.on || p_.tensor == 1) return;
@@ -276,11 +277,13 @@ class Settling {
                fmt::format("tensor_overlap, but {} tensor ranks without `sequence: true`, "
                            "whose calls sum whole results",
                            p_.tensor));
+    const bool inputs = overlaps(OverlappedGemm::qkv_fprop) || overlaps(OverlappedGemm::qkv_dgrad) ||
+                        overlaps(OverlappedGemm::qkv_wgrad);
     for (const BlockShape& shape : d_.model.shapes)
-      if (shape.attention.latent())
+      if (inputs && shape.attention.latent())
         complain({"tensor_overlap"},
-                 "tensor_overlap, but the model has latent attention, whose compressed vectors have "
-                 "no buffers; leave it out");
+                 "tensor_overlap, but the model has latent attention, whose compressed vectors have no buffers; add "
+                 "`qkv_fprop: none`, `qkv_dgrad: none` and `qkv_wgrad: none`");
     for (std::size_t gemm = 0; gemm < overlapped_gemm_count; ++gemm) {
       const OverlapOfGemm& overlap = d_.tensor_overlap.gemms[gemm];
       const std::string& name = overlapped_gemm_names()[gemm];

@@ -157,6 +157,7 @@ class TensorOverlap(ProgramTest):
             ({"tensor_overlap": {"fc1_fprop": "bulk"}}, "ring_exchange"),
             ({"tensor_overlap": {"fc2_fprop": {"method": "pipeline", "num_splits": 7}}}, "7 parts do not divide the hidden size 256; use 4 or 8"),
             ({"tensor_overlap": {"fc1_fprop": {"num_splits": 2}}}, "num_splits"),
+            ({"model": "deepseek-v3", "device": "h100-sxm"}, "`qkv_fprop: none`"),
             ({"tensor_overlap": {"fc3_fprop": "none"}}, "fc3_fprop"),
             ({"tensor_overlap": {"fc1_fprop": {"aggregate": True}}, "parallelism": {"tensor": 1, "data": TENSOR}}, ""),
         ]:
