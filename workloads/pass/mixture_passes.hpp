@@ -12,8 +12,8 @@ namespace weft {
 
 class MixturePasses : private MlpPasses {
  public:
-  // Megatron-LM gives no buffers to experts (megatron/core/extensions/transformer_engine.py: ub_name is set only where
-  // `tp_comm_overlap` of the layer's configuration is, and not in layers of experts).
+  // Megatron-LM gives no buffers to experts (megatron/core/extensions/transformer_engine.py, TELinear: ub_overlap_ag
+  // and ub_overlap_rs are false if is_expert). Shared experts are taken to have none either.
   explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup, false) {}
 
   void forward(const MlpShape& mlp, std::vector<Segment>& to) const;
