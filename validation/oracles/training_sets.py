@@ -267,6 +267,8 @@ def experiment(case, facts, row, micro_batches):
                 "padded_copies", "fused_loss", "fp8_scaling", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
             workload[key] = row[key]
+    if "overlap" in row:
+        workload["tensor_overlap"] = facts["tensor_overlaps"][row["overlap"]]
     if copies < data:
         workload["symmetry"] = {"data": copies}
     workload = merged(workload, row.get("workload", {}))  # keys of the experiment as they are

@@ -188,6 +188,17 @@ Time OperatorTimes::beside(const Kernel& kernel) const {
   return std::max(kernel_time(device_, kernel), kernel_time(*rest_, kernel));
 }
 
+Time OperatorTimes::of(const Kernel& kernel, const UnitsBeside& communication) const {
+  if (!communication.left_free || measured_.find(kernel)) return of(kernel);
+  return std::max(of(kernel), kernel_time(with_units_left(device_, communication.units), kernel));
+}
+
+Time OperatorTimes::beside(const Kernel& kernel, const UnitsBeside& communication) const {
+  if (!rest_ || measured_.find(kernel)) return {};
+  const auto rest = beside_communication(device_, communication.units, !communication.left_free);
+  return std::max(of(kernel, communication), kernel_time(*rest, kernel));
+}
+
 OperatorTimes read_operator_times(const Spec& map, const std::string& directory) {
   Device device = read_device(Spec::load(resolve_file(map.at("device"), directory, "devices", ".yaml")));
   if (const auto rates = map.find("rates")) {

@@ -40,6 +40,12 @@ class MeasuredOperators {
   std::map<Key, Time> times_;
 };
 
+/// What communication beside a kernel takes of the device, if not the device's own number of units.
+struct UnitsBeside {
+  std::int64_t units = 0;
+  bool left_free = false;  ///< the kernel leaves them free at all times; else it starts as if they were its own
+};
+
 class OperatorTimes {
  public:
   explicit OperatorTimes(Device device, MeasuredOperators measured = {})
@@ -56,6 +62,8 @@ class OperatorTimes {
   /// The same while collectives of the device are under way: with what they leave of it (beside_communication()), at
   /// least what of() gives. Zero: nothing is known of this kernel; slowdown_beside_communication() holds.
   Time beside(const Kernel& kernel) const;
+  Time of(const Kernel& kernel, const UnitsBeside& communication) const;
+  Time beside(const Kernel& kernel, const UnitsBeside& communication) const;
   bool is_measured(const Kernel& kernel) const { return measured_.find(kernel).has_value(); }
   /// Kernels that of() was called for and that were not measured, each once ("gemm 64 x 128 x 256, bf16"); empty
   /// without a file of measurements.

@@ -80,8 +80,26 @@ class MegatronApplication {
       p_.sequence = o_.flag("sequence-parallel") && p_.tensor > 1;
       note("sequence", "sequence-parallel");
     }
+    read_tensor_overlap();
     if (o_.flag("use-tp-pp-dp-mapping")) p_.order = "tp-cp-ep-pp-dp";
     if (o_.has("cp-comm-type")) read_context_kind();
+  }
+  /// arguments.py, _add_model_parallel_args and _add_transformer_engine_args: --tp-comm-overlap needs sequence
+  /// parallelism. The file of --tp-comm-overlap-cfg is in the job's container.
+  void read_tensor_overlap() {
+    if (!o_.flag("tp-comm-overlap") || p_.tensor == 1) return;
+    d_.tensor_overlap = default_tensor_overlap();
+    note("tensor_overlap", "tp-comm-overlap");
+    using enum OverlappedGemm;
+    const auto leave_out = [&](const char* option, std::initializer_list<OverlappedGemm> gemms) {
+      if (!o_.flag(option)) return;
+      for (const OverlappedGemm gemm : gemms) d_.tensor_overlap.of(gemm) = default_overlap(OverlapMethod::none);
+    };
+    leave_out("disable-tp-comm-overlap-ag", {qkv_fprop, fc1_fprop, proj_dgrad, fc2_dgrad});
+    leave_out("disable-tp-comm-overlap-rs", {proj_fprop, fc2_fprop});
+    leave_out("disable-tp-comm-bulk-dgrad", {qkv_dgrad, fc1_dgrad});
+    leave_out("disable-tp-comm-bulk-wgrad", {qkv_wgrad, fc1_wgrad});
+    if (o_.has("tp-comm-overlap-cfg")) ignore("--tp-comm-overlap-cfg (what it says goes under tensor_overlap)");
   }
   void read_context_kind() {
     const std::string kind = o_.text("cp-comm-type");

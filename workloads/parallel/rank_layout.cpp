@@ -11,8 +11,9 @@ namespace weft {
 namespace {
 
 constexpr std::array<std::string_view, group_kind_count> names{
-    "tensor",   "context",   "data",   "expert", "expert tensor", "expert data", "shard", "replica",       "model",
-    "pipeline", "embedding", "mirror", "world",  "expert server", "expert rail", "stage", "tensor context"};
+    "tensor", "context",       "data",        "expert",   "expert tensor",  "expert data",
+    "shard",  "replica",       "model",       "pipeline", "embedding",      "mirror",
+    "world",  "expert server", "expert rail", "stage",    "tensor context", "tensor overlap"};
 
 constexpr std::array<std::string_view, 5> dimension_names{"tp", "cp", "ep", "dp", "pp"};
 
@@ -65,6 +66,7 @@ RankLayout::Span RankLayout::span(GroupKind kind) const {
   };
   switch (kind) {
     case GroupKind::tensor:
+    case GroupKind::tensor_overlap:
       vary({tensor_dim});
       break;
     case GroupKind::context:

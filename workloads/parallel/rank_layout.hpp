@@ -31,8 +31,9 @@ enum class GroupKind : std::uint8_t {
   expert_rail,     ///< the ranks of `expert` with the same place in their servers
   stage,           ///< tensor, context and data ranks of a pipeline rank
   tensor_context,  ///< the tensor and context ranks of one of its copies
+  tensor_overlap,  ///< the ranks of `tensor`, for calls beside GEMMs that do not go through NCCL (TensorOverlap)
 };
-constexpr std::size_t group_kind_count = 17;
+constexpr std::size_t group_kind_count = 18;
 std::string_view to_text(GroupKind kind);
 
 /// Position of a rank along each dimension.

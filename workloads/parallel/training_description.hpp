@@ -10,6 +10,7 @@
 #include "support/basics/error.hpp"
 #include "workloads/model/model_config.hpp"
 #include "workloads/parallel/gradient_buckets.hpp"
+#include "workloads/parallel/tensor_overlap.hpp"
 
 namespace weft {
 
@@ -137,6 +138,7 @@ struct TrainingDescription {
   std::int64_t bucket_elements_per_rank = 0;
   bool buckets_of_first_chunk = false;  ///< all other model chunks have one bucket each, of any size
   bool overlap_tensor = true;           ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
+  TensorOverlap tensor_overlap;         ///< calls of tensor ranks in parts beside the GEMMs next to them
   bool overlap_gradients = true;        ///< reductions run beside the backward pass
   bool overlap_parameters = false;      ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it, hybrid stage 3 as PyTorch FSDP2

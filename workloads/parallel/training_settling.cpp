@@ -52,6 +52,7 @@ class Settling {
     settle_experts();
     settle_batches();
     check_sequence();
+    check_tensor_overlap();
     check_model_against_tensor();
     settle_pipeline();
     settle_predictions();
@@ -266,6 +267,36 @@ class Settling {
       complain({"sequence", "sequence_length", "tensor"},
                fmt::format("sequence parallelism: tensor {} does not divide the {} tokens of a rank; use {}", p_.tensor,
                            part, near_divisors(part, p_.tensor)));
+  }
+  bool overlaps(OverlappedGemm gemm) const { return d_.tensor_overlap.of(gemm).method != OverlapMethod::none; }
+  /// Parts are those of the sequence, and of hidden vectors. Latent attention gathers compressed vectors instead.
+  void check_tensor_overlap() const {
+    if (!d_.tensor_overlap.on || p_.tensor == 1) return;
+    if (!p_.sequence)
+      complain({"tensor_overlap", "sequence"},
+               fmt::format("tensor_overlap, but {} tensor ranks without `sequence: true`, "
+                           "whose calls sum whole results",
+                           p_.tensor));
+    const bool inputs = overlaps(OverlappedGemm::qkv_fprop) || overlaps(OverlappedGemm::qkv_dgrad) ||
+                        overlaps(OverlappedGemm::qkv_wgrad);
+    for (const BlockShape& shape : d_.model.shapes)
+      if (inputs && shape.attention.latent())
+        complain({"tensor_overlap"},
+                 "tensor_overlap, but the model has latent attention, whose compressed vectors have no buffers; add "
+                 "`qkv_fprop: none`, `qkv_dgrad: none` and `qkv_wgrad: none`");
+    for (std::size_t gemm = 0; gemm < overlapped_gemm_count; ++gemm) {
+      const OverlapOfGemm& overlap = d_.tensor_overlap.gemms[gemm];
+      const std::string& name = overlapped_gemm_names()[gemm];
+      if (overlap.pairs && p_.tensor % 2 != 0)
+        complain({"tensor_overlap"},
+                 fmt::format("{}: `aggregate` puts tensor ranks in pairs, but there are {}; use an even "
+                             "number, or `aggregate: false`",
+                             name, p_.tensor));
+      if (overlap.method == OverlapMethod::pipeline && d_.model.hidden % overlap.parts != 0)
+        complain({"tensor_overlap"},
+                 fmt::format("{}: {} parts do not divide the hidden size {}; use {}", name, overlap.parts,
+                             d_.model.hidden, near_divisors(d_.model.hidden, overlap.parts)));
+    }
   }
   void check_context(std::int64_t s) const {
     if (p_.context == 1) return;

@@ -24,7 +24,9 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
   Work before(setup_);
   before.small(KernelPlace::attention_norm, false, units_of(a));
   Work in(setup_);
-  for (const Gemm& gemm : inputs(a)) gemm.forward(in);
+  const bool in_parts = overlaps(OverlappedGemm::qkv_fprop) && !a.latent();
+  if (!in_parts)
+    for (const Gemm& gemm : inputs(a)) gemm.forward(in);
   in.small(KernelPlace::attention_input, false, units_of(a));
   to.push_back(before.segment("attention norm"));
   if (gathers_compressed(a)) {
@@ -32,16 +34,24 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
     for (const Gemm& gemm : compressions(a)) gemm.forward(compression);
     to.push_back(compression.segment("attention compression"));
     gather_compressed(a, to);
+  } else if (in_parts) {
+    gather_beside(to, OverlappedGemm::qkv_fprop, "attention gather", "attention QKV", inputs(a).front());
   } else {
     gather(to, "attention gather");
   }
   to.push_back(in.segment("attention input"));
   add_core(to, a, false);
+  const Gemm projection{tokens_, h_, heads(a) * a.value_size};
   Work out(setup_);
-  out.small(KernelPlace::attention_output, false, units_of(a));
-  Gemm{tokens_, h_, heads(a) * a.value_size}.forward(out);
-  to.push_back(out.segment("attention output"));
-  sum(to, "attention sum");
+  if (overlaps(OverlappedGemm::proj_fprop)) {
+    add_small(KernelPlace::attention_output, false, units_of(a), "attention output", to);
+    sum_beside(to, OverlappedGemm::proj_fprop, "attention sum", "attention projection", projection);
+  } else {
+    out.small(KernelPlace::attention_output, false, units_of(a));
+    projection.forward(out);
+    to.push_back(out.segment("attention output"));
+    sum(to, "attention sum");
+  }
   Work after(setup_);
   after.small(KernelPlace::attention_residual, false, units_of(a));
   to.push_back(after.segment("attention residual"));
@@ -58,10 +68,15 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
                                bool weights_too) const {
   const Gemm out{tokens_, h_, heads(a) * a.value_size};
   if (inputs_too) {
-    gather_gradient(to, "attention gradient gather");
     Work work(setup_);
-    work.small(KernelPlace::attention_residual, true, units_of(a));
-    out.input_gradient(work);
+    if (overlaps(OverlappedGemm::proj_dgrad)) {
+      add_small(KernelPlace::attention_residual, true, units_of(a), "attention residual gradient", to);
+      gather_beside(to, OverlappedGemm::proj_dgrad, "attention gradient gather", "attention projection gradient", out);
+    } else {
+      gather_gradient(to, "attention gradient gather");
+      work.small(KernelPlace::attention_residual, true, units_of(a));
+      out.input_gradient(work);
+    }
     work.small(KernelPlace::attention_output, true, units_of(a));
     to.push_back(work.segment("attention output gradient"));
     if (setup_.description->recompute == Recompute::selective) core_again(a, to);
@@ -70,9 +85,12 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
       gather_again(to, "query gather again", weights_too, query_width(a));
       gather_again(to, "latent gather again", weights_too, a.kv_rank);
     } else {
+      const std::size_t begin = to.size();
       gather_again(to, "attention gather again", weights_too);
+      in_bulk(to, begin, OverlappedGemm::qkv_dgrad);
     }
     Work in(setup_);
+    if (!gathers_compressed(a)) set_beside(in, OverlappedGemm::qkv_dgrad);
     in.small(KernelPlace::attention_input, true, units_of(a));
     for (const Gemm& gemm : inputs(a)) gemm.input_gradient(in);
     to.push_back(in.segment("attention input gradient"));
@@ -85,11 +103,14 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
       add_sum("latent gradient sum", a.kv_rank);
       add_sum("rotary key gradient sum", a.rope_size);
     } else {
+      const std::size_t begin = to.size();
       add_sum("attention gradient sum", h_);
+      if (weights_too) in_bulk(to, begin, OverlappedGemm::qkv_wgrad);
     }
   }
   if (weights_too) {
     Work work(setup_);
+    if (!gathers_compressed(a)) set_beside(work, OverlappedGemm::qkv_wgrad);
     out.weight_gradient(work);
     for (const Gemm& gemm : inputs(a)) gemm.weight_gradient(work);
     to.push_back(work.segment("attention weight gradient"));

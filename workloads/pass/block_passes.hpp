@@ -42,16 +42,22 @@ struct Segment {
     collective,
     ring,  ///< ring attention: `parts` computations of `duration`, and in between messages of `size` round the group
     rotation,  ///< a message of `size` to the next rank of the group, and one from the rank before
+    // A GEMM in `parts` computations of `duration`, with messages of `size` of each (TensorOverlap)
+    gathering,   ///< parts of what is gathered go round the group, each beside the computation of the one before
+    summing,     ///< a call that sums each part of the result, beside the computation of the next one
+    scattering,  ///< each part but the last, which is the rank's own, goes to another rank; a later piece sums them up
   };
   Kind kind = Kind::compute;
   std::string_view what;  ///< for people: "attention", "MLP gather"; lives for ever
-  Time duration;          ///< compute, ring: of each part
+  Time duration;          ///< compute; of each part, if there are several
   Time slowed;            ///< compute: `duration` while collectives are under way; 0: as the device says of all kernels
   double flops = 0;       ///< of it
   Stream stream = Stream::compute;
   GroupKind group = GroupKind::tensor;
   CollectiveKind collective = CollectiveKind::all_reduce;
   Bytes size;                ///< of a collective call, or of each message of a ring
+  std::int64_t parts = 1;    ///< of a GEMM in parts
+  bool pairs = false;        ///< gathering: neighbours exchange what they have first, and then both go round
   bool beside = false;       ///< starts when the piece before has ended; only a later piece that joins waits for it
   bool join = false;         ///< waits for all pieces beside
   bool by_load = false;      ///< sizes and times go with the tokens that come to the rank's experts

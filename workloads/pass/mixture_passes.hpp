@@ -12,7 +12,9 @@ namespace weft {
 
 class MixturePasses : private MlpPasses {
  public:
-  explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup) {}
+  // Megatron-LM gives no buffers to experts (megatron/core/extensions/transformer_engine.py, TELinear: ub_overlap_ag
+  // and ub_overlap_rs are false if is_expert). Shared experts are taken to have none either.
+  explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup, false) {}
 
   void forward(const MlpShape& mlp, std::vector<Segment>& to) const;
   /// `inputs_too`, `weights_too`: gradients of inputs, of weights.

@@ -21,31 +21,50 @@ KernelUnits MlpPasses::units_of(const FeedForward& mlp) const {
 
 void MlpPasses::forward(const FeedForward& mlp, std::string_view what, std::vector<Segment>& to,
                         bool needed_only) const {
-  gather(to, "MLP gather");
   Work work(setup_);
-  mlp.up.forward(work);
+  if (cuts(OverlappedGemm::fc1_fprop)) {
+    gather_beside(to, OverlappedGemm::fc1_fprop, "MLP gather", "MLP up", mlp.up);
+  } else {
+    gather(to, "MLP gather");
+    mlp.up.forward(work);
+  }
   work.small(KernelPlace::mlp_activation, false, units_of(mlp), {.gated = mlp.gated, .dense = true});
-  if (!needed_only) mlp.down.forward(work);
+  const bool in_parts = cuts(OverlappedGemm::fc2_fprop);
+  if (!needed_only && !in_parts) mlp.down.forward(work);
   to.push_back(work.segment(what));
-  if (!needed_only) sum(to, "MLP sum");
+  if (needed_only) return;
+  if (in_parts)
+    sum_beside(to, OverlappedGemm::fc2_fprop, "MLP sum", "MLP down", mlp.down);
+  else
+    sum(to, "MLP sum");
 }
 
 void MlpPasses::backward(const FeedForward& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
   if (inputs_too) {
-    gather_gradient(to, "MLP gradient gather");
     Work down(setup_);
-    mlp.down.input_gradient(down);
+    if (cuts(OverlappedGemm::fc2_dgrad)) {
+      gather_beside(to, OverlappedGemm::fc2_dgrad, "MLP gradient gather", "MLP down gradient", mlp.down);
+    } else {
+      gather_gradient(to, "MLP gradient gather");
+      mlp.down.input_gradient(down);
+    }
     down.small(KernelPlace::mlp_activation, true, units_of(mlp), {.gated = mlp.gated, .dense = true});
     to.push_back(down.segment("MLP inner gradient"));
+    std::size_t begin = to.size();
     gather_again(to, "MLP gather again", weights_too);
+    if (in_buffers_) in_bulk(to, begin, OverlappedGemm::fc1_dgrad);
     Work up(setup_);
+    if (in_buffers_) set_beside(up, OverlappedGemm::fc1_dgrad);
     mlp.up.input_gradient(up);
     to.push_back(up.segment("MLP input gradient"));
+    begin = to.size();
     sum(to, "MLP gradient sum");
     if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
+    if (in_buffers_ && weights_too) in_bulk(to, begin, OverlappedGemm::fc1_wgrad);
   }
   if (weights_too) {
     Work work(setup_);
+    if (in_buffers_) set_beside(work, OverlappedGemm::fc1_wgrad);
     mlp.up.weight_gradient(work);
     mlp.down.weight_gradient(work);
     to.push_back(work.segment("MLP weight gradient"));

@@ -18,7 +18,8 @@ struct FeedForward {
 
 class MlpPasses : protected PassBuilder {
  public:
-  explicit MlpPasses(const PassSetup& setup) : PassBuilder(setup) {}
+  /// Not `in_buffers`: calls of tensor ranks do not overlap with GEMMs in parts, whatever the job says.
+  explicit MlpPasses(const PassSetup& setup, bool in_buffers = true) : PassBuilder(setup), in_buffers_(in_buffers) {}
 
   /// Of all tokens of a rank; `inner`: width of the hidden layer, of all tensor ranks.
   FeedForward shape(std::int64_t inner, bool gated) const { return feed_forward(tokens_, inner, gated, t_); }
@@ -34,6 +35,10 @@ class MlpPasses : protected PassBuilder {
   FeedForward feed_forward(std::int64_t rows, std::int64_t inner, bool gated, std::int64_t ranks,
                            std::int64_t count = 1) const;
   KernelUnits units_of(const FeedForward& mlp) const;
+
+ private:
+  bool cuts(OverlappedGemm gemm) const { return in_buffers_ && overlaps(gemm); }
+  bool in_buffers_;
 };
 
 }  // namespace weft

@@ -66,12 +66,15 @@ void PassBuilder::gather_copies(std::vector<Segment>& to, std::string_view what,
                                 std::int64_t width) const {
   if (t_ == 1 || !plan_.sequence) return;
   if (width == 0) width = h_;
-  const std::string& precision = setup_.description->precision;
   to.push_back(tensor_collective(what, CollectiveKind::all_gather));
-  const Bytes scales = Bytes(scale_bytes(precision, tokens_ * width));
-  to.back().size = (bytes_of(tokens_, width, element_bytes(precision)) + scales) * copies;
+  to.back().size = gathered_bytes(width) * copies;
   to.back().beside = beside;
   add_small(KernelPlace::tensor_gathered, false, units_of_width(width), "copies of what was gathered", to);
+}
+
+Bytes PassBuilder::gathered_bytes(std::int64_t width) const {
+  const std::string& precision = setup_.description->precision;
+  return bytes_of(tokens_, width, element_bytes(precision)) + Bytes(scale_bytes(precision, tokens_ * width));
 }
 
 void PassBuilder::gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too,

@@ -44,6 +44,21 @@ class PassBuilder {
   /// The sum over tensor ranks of what a GEMM, cut along its inner dimension, leaves on each.
   void sum(std::vector<Segment>& to, std::string_view what, std::int64_t width = 0) const;
 
+  // GEMMs next to a call of tensor ranks (overlap_passes.cpp)
+
+  const OverlapOfGemm& overlap_of(OverlappedGemm gemm) const { return setup_.description->tensor_overlap.of(gemm); }
+  bool overlaps(OverlappedGemm gemm) const { return t_ > 1 && overlap_of(gemm).method != OverlapMethod::none; }
+  /// What a GEMM reads is gathered part by part, each part beside the GEMM of the one before.
+  void gather_beside(std::vector<Segment>& to, OverlappedGemm which, std::string_view gathered, std::string_view what,
+                     const Gemm& gemm) const;
+  /// A GEMM part by part, and the sum of each part over tensor ranks beside the GEMM of the next one.
+  void sum_beside(std::vector<Segment>& to, OverlappedGemm which, std::string_view summed, std::string_view what,
+                  const Gemm& gemm) const;
+  /// Calls from this place on go beside the GEMM, if they do so in bulk.
+  void in_bulk(std::vector<Segment>& to, std::size_t begin, OverlappedGemm which) const;
+  /// Kernels that a call in bulk goes beside.
+  void set_beside(Work& work, OverlappedGemm which) const;
+
   const PassSetup& setup_;
   const ParallelPlan& plan_;
   std::int64_t tokens_, t_, c_, h_, element_;
@@ -55,6 +70,8 @@ class PassBuilder {
   KernelUnits units_of_width(std::int64_t width) const;
   void gather_copies(std::vector<Segment>& to, std::string_view what, std::int64_t copies, bool beside,
                      std::int64_t width) const;
+  /// Of all tokens' vectors as GEMMs read them, with their scales.
+  Bytes gathered_bytes(std::int64_t width) const;
   /// Where each tensor has a scale of its own, ranks that gather it in fp8 agree on its largest magnitude before
   /// (pytorch/module/layernorm_linear.py, linear.py: set_quantizer_amax_reduction_group, with sequence parallelism;
   /// pytorch/csrc/quantizer.cpp: Float8CurrentScalingQuantizer::quantize_impl).

@@ -26,7 +26,9 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
   kernel.k = k;
   kernel.count = count;
   kernel.grouped = kind.grouped;
-  if (kind.grouped) kernel.streams = setup_.kernels().expert_streams;
+  constexpr std::int64_t part_streams = 3;  // Transformer Engine, pytorch/module/base.py, _NUM_MAX_UB_STREAMS
+  if (kind.grouped)
+    kernel.streams = kind.parts == Parts::none ? setup_.kernels().expert_streams : std::min(part_streams, count);
   kernel.rows_inner = kind.rows_inner;
   kernel.along_m = kind.along_m;
   kernel.split_accumulation = kind.gradient && setup_.kernels().split_accumulation;
@@ -39,11 +41,18 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
         static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + kind.more);
     kernel.bytes = saturated((read + written) * static_cast<Wide>(count)).count();
   }
-  if (gemms_ == "mxfp8" && setup_.kernels().swizzles_scales)
-    for (const std::int64_t side : {m, n}) swizzle(side, k, count);
+  if (gemms_ == "mxfp8" && setup_.kernels().swizzles_scales) {
+    swizzle(m, k, kind.parts == Parts::columns ? 1 : count);  // all parts of columns read the same rows
+    swizzle(n, k, kind.parts == Parts::rows ? 1 : count);
+  }
   std::string name = fmt::format("GEMM {} x {} x {}", m, n, k);
   if (count > 1) name += fmt::format(", {} of them", count);
   add(kernel, name, kernel.flops);
+}
+
+void Work::gemm_in_parts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, Parts parts,
+                         bool gradient) {
+  add_gemm(m, n, k, count, {.grouped = true, .gradient = gradient, .parts = parts});
 }
 
 void Work::swizzle(std::int64_t side, std::int64_t k, std::int64_t count) {
@@ -215,9 +224,9 @@ Segment Work::segment(std::string_view what) const {
 }
 
 void Work::add(const Kernel& kernel, const std::string& name, double flops) {
-  const Time time = setup_.times->of(kernel);
+  const Time time = beside_ ? setup_.times->of(kernel, *beside_) : setup_.times->of(kernel);
   time_ += time;
-  slowed_ += setup_.times->beside(kernel);
+  slowed_ += beside_ ? setup_.times->beside(kernel, *beside_) : setup_.times->beside(kernel);
   flops_ += kernel.flops;  // of GEMMs: a model's FLOPs do not include those of small kernels
   kernels_.push_back({name, kernel, flops, time});
 }

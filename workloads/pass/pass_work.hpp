@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,12 @@ class Work {
   void wide_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more, bool along_m = false) {
     add_gemm(m, n, k, 1, {.more = more, .along_m = along_m});
   }
+  /// A GEMM that is called for each of `count` parts of its rows or columns, in streams whose kernels fill each other's
+  /// last waves up. m and n are those of a part.
+  enum class Parts : std::uint8_t { none, rows, columns };
+  void gemm_in_parts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, Parts parts, bool gradient);
+  /// What runs beside the kernels that are added from now on, if not NCCL.
+  void set_beside(const UnitsBeside& communication) { beside_ = communication; }
   /// The GEMM that is the gradient of an input.
   void input_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
     add_gemm(m, n, k, count, {.grouped = grouped, .gradient = true});
@@ -54,6 +61,7 @@ class Work {
   struct GemmKind {
     std::int64_t more = 0;  ///< bytes of each element of the result beside reading the factors and writing it
     bool grouped = false, rows_inner = false, along_m = false, gradient = false;
+    Parts parts = Parts::none;
   };
   /// Of a parameter, beside writing the result of the GEMM for its gradient.
   std::int64_t accumulated_bytes() const;
@@ -63,6 +71,7 @@ class Work {
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string gemms_, activations_;  // precisions
+  std::optional<UnitsBeside> beside_;
   Time time_, slowed_;
   double flops_ = 0;
   std::vector<KernelUse> kernels_;

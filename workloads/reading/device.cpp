@@ -289,16 +289,15 @@ double slowdown_beside_communication(const Device& device) {
   return std::max(device.slowdown_while_communicating, std::min(std::max(arithmetic, memory), max_slowdown));
 }
 
-std::optional<Device> beside_communication(const Device& device) {
-  if (!device.in_a_step || !device.sustained) return std::nullopt;
-  const SustainedRates& rates = *device.sustained;
-  if (rates.collective_units == 0 && rates.collective_bandwidth == Bandwidth()) return std::nullopt;
-  const auto units = static_cast<double>(rates.gemms.work.units);
-  const double left = (units - static_cast<double>(rates.collective_units)) / units;
+namespace {
+
+Device take_units(const Device& device, std::int64_t taken, bool waits) {
+  const auto units = static_cast<double>(device.sustained->gemms.work.units);
+  const double left = std::max(1.0, units - static_cast<double>(taken)) / units;
   Device rest = device;
   for (auto& [precision, peak] : rest.peak) peak *= left;
   const auto leave = [&](SharedWork& work) {
-    if (work.persistent) work.blocks = work.units;
+    if (waits && work.persistent) work.blocks = work.units;
     work.units = std::max<std::int64_t>(1, std::llround(static_cast<double>(work.units) * left));
   };
   leave(rest.sustained->gemms.work);
@@ -306,8 +305,28 @@ std::optional<Device> beside_communication(const Device& device) {
   if (rest.sustained->grouped) leave(rest.sustained->grouped->work);
   if (rest.sustained->grouped_blocks) leave(rest.sustained->grouped_blocks->work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
-  rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;
+}
+
+}  // namespace
+
+std::optional<Device> beside_communication(const Device& device) {
+  if (!device.in_a_step || !device.sustained) return std::nullopt;
+  const SustainedRates& rates = *device.sustained;
+  if (rates.collective_units == 0 && rates.collective_bandwidth == Bandwidth()) return std::nullopt;
+  return beside_communication(device, rates.collective_units, true);
+}
+
+std::optional<Device> beside_communication(const Device& device, std::int64_t units, bool waits) {
+  if (!device.in_a_step || !device.sustained) return std::nullopt;
+  Device rest = take_units(device, units, waits);
+  rest.memory_bandwidth =
+      Bandwidth::from_bps(device.memory_bandwidth.bps() - device.sustained->collective_bandwidth.bps());
+  return rest;
+}
+
+Device with_units_left(const Device& device, std::int64_t units) {
+  return device.in_a_step && device.sustained ? take_units(device, units, false) : device;
 }
 
 Device read_device(const Spec& spec) {

@@ -177,6 +177,11 @@ double slowdown_beside_communication(const Device& device);
 /// arithmetic, and bandwidth are those that collectives leave. Nothing if the device does not say what they take, or if
 /// its kernels are no part of a step.
 std::optional<Device> beside_communication(const Device& device);
+/// The same with another number of units taken. Not `waits`: a persistent kernel starts as many blocks as it finds
+/// units free, so that none waits.
+std::optional<Device> beside_communication(const Device& device, std::int64_t units, bool waits);
+/// A device in a step whose kernels leave so many units free, whatever runs beside them.
+Device with_units_left(const Device& device, std::int64_t units);
 
 /// Reads a whole device file. Throws InputError.
 Device read_device(const Spec& spec);

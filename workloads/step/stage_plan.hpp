@@ -37,6 +37,7 @@ struct PlannedOperation {
   std::uint32_t sequence = 0;     ///< collective: number among the calls of its group in this step
   std::uint32_t tag = 0;          ///< send, recv
   std::int32_t peer = 0;          ///< send, recv: the pipeline rank; in a ring: how many places further
+  bool neighbour = false;         ///< send, recv in a group: the other one of two neighbours, instead of `peer`
   std::int32_t layer = -1;        ///< block, or -1
   std::int32_t micro_batch = -1;  ///< or -1: once per step
   std::string_view what;

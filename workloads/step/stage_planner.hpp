@@ -52,8 +52,9 @@ struct SlotWalk {
   std::vector<std::int32_t> beside;
 };
 
-/// Makes one plan. Its functions are in four files: parts and operations in stage_planner.cpp, slots and their messages
-/// in stage_slots.cpp, parameters and gradients in stage_gradients.cpp, the end of the step in stage_end.cpp.
+/// Makes one plan. Its functions are in these files: parts and operations in stage_planner.cpp, slots and their
+/// messages in stage_slots.cpp, GEMMs in parts in stage_exchanges.cpp, parameters and gradients in stage_gradients.cpp,
+/// the end of the step in stage_end.cpp.
 class StagePlanner {
  public:
   StagePlanner(const StageSetup& setup, std::uint32_t rank);
@@ -94,10 +95,24 @@ class StagePlanner {
   void describe(const SlotWalk& walk, PlannedOperation& operation) const;
   /// The host's work for the operation of a segment, which cannot start before; nothing if the host takes no time.
   std::int32_t launch(const Segment& segment, const PlannedOperation& operation);
+  /// The same for so many kernels.
+  std::int32_t launch_kernels(std::int64_t kernels, const PlannedOperation& operation);
+  std::int32_t launches(Time duration, const PlannedOperation& operation);
   /// c computations; before each but the first, the next block of keys and values comes from the neighbour, sent on as
   /// soon as it is there.
   void run_ring(SlotWalk& walk, const Segment& segment);
   void rotate(SlotWalk& walk, const Segment& segment);
+
+  // GEMMs in parts (stage_exchanges.cpp)
+  void run_in_parts(SlotWalk& walk, const Segment& segment);
+  void gather_in_parts(SlotWalk& walk, const Segment& segment);
+  void sum_in_parts(SlotWalk& walk, const Segment& segment);
+  void scatter_in_parts(SlotWalk& walk, const Segment& segment);
+  /// Sent to the rank so many places further, or received from as many places before.
+  PlannedOperation message_of_part(const SlotWalk& walk, const Segment& segment, std::int32_t places) const;
+  /// Both messages after an operation; gives the one that arrives.
+  std::int32_t exchange_part(SlotWalk& walk, const PlannedOperation& send, PlannedOperation recv, std::int32_t after);
+  std::int32_t compute_part(SlotWalk& walk, const Segment& segment, std::int32_t after);
 
   // Pipeline messages
   std::uint32_t message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const;

@@ -109,6 +109,9 @@ void StagePlanner::reduce_magnitudes(SlotWalk& walk) {
 void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   if (segment.kind == Segment::Kind::ring) return run_ring(walk, segment);
   if (segment.kind == Segment::Kind::rotation) return rotate(walk, segment);
+  if (segment.kind == Segment::Kind::gathering || segment.kind == Segment::Kind::summing ||
+      segment.kind == Segment::Kind::scattering)
+    return run_in_parts(walk, segment);
   if (segment.kind == Segment::Kind::collective && alone(segment.group)) return;
   if (segment.from_second && last_[walk.slot.chunk] == passes_[walk.slot.chunk]) return;
   PlannedOperation operation;
@@ -148,6 +151,18 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
 std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation& operation) {
   const auto& host = setup_.pass.kernels().host;
   if (!host) return no_operation;
+  if (segment.kind != Segment::Kind::compute) return launches(host->collective, operation);
+  std::int64_t kernels = 0;
+  for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
+  return launch_kernels(kernels, operation);
+}
+
+std::int32_t StagePlanner::launch_kernels(std::int64_t kernels, const PlannedOperation& operation) {
+  const auto& host = setup_.pass.kernels().host;
+  return host ? launches(kernels * host->kernel, operation) : no_operation;
+}
+
+std::int32_t StagePlanner::launches(Time duration, const PlannedOperation& operation) {
   PlannedOperation launches;
   launches.stream = Stream::host;
   launches.host = true;
@@ -155,9 +170,7 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
   launches.layer = operation.layer;
   launches.micro_batch = operation.micro_batch;
   launches.what = "launches";
-  std::int64_t kernels = 0;
-  for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
-  launches.duration = segment.kind == Segment::Kind::compute ? kernels * host->kernel : host->collective;
+  launches.duration = duration;
   const std::int32_t waited = std::exchange(host_waits_, no_operation);
   host_ = add(launches, {host_, waited});
   return host_;

@@ -119,6 +119,7 @@ class TrainingProgram final : public RankProgram {
     }
     const std::uint32_t ranks = layout.size(planned.group);
     const std::uint32_t index = layout.index_of(planned.group, rank_);
+    if (planned.neighbour) return layout.member(planned.group, layout.group_of(planned.group, rank_), index ^ 1U);
     const auto further = static_cast<std::uint32_t>(static_cast<std::int32_t>(ranks) + planned.peer);
     return layout.member(planned.group, layout.group_of(planned.group, rank_), (index + further) % ranks);
   }

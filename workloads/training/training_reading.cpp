@@ -147,6 +147,37 @@ std::string read_precision(const Spec& value, const Device& device) {
       fmt::format("'{}' has no peak for '{}'; its file gives: {}", device.name, precision, listed(known)));
 }
 
+/// A method, or a map of it and what belongs to it; what is not said has the method's default.
+OverlapOfGemm read_overlap(const Spec& value, OverlappedGemm gemm) {
+  std::vector<std::pair<std::string, OverlapMethod>> methods;
+  for (const OverlapMethod method : methods_of(gemm)) methods.emplace_back(to_text(method), method);
+  if (!value.is_map()) return default_overlap(read_word<OverlapMethod>(value, methods));
+  const auto named = value.find("method");
+  OverlapOfGemm overlap = default_overlap(named ? read_word<OverlapMethod>(*named, methods) : methods.front().second);
+  const bool forward = gemm == OverlappedGemm::proj_fprop || gemm == OverlappedGemm::fc2_fprop;
+  constexpr std::int64_t most = 1024;
+  if (overlap.method != OverlapMethod::none) {
+    if (const auto units = value.find("num_sm")) overlap.units = units->integer(0, most);
+    if (const auto margin = value.find("set_sm_margin")) overlap.sm_margin = margin->boolean();
+  }
+  if (overlap.method == OverlapMethod::pipeline)
+    if (const auto splits = value.find("num_splits")) overlap.parts = splits->integer(1, most);
+  if (overlap.method == OverlapMethod::ring_exchange && !forward)
+    if (const auto pairs = value.find("aggregate")) overlap.pairs = pairs->boolean();
+  if (overlap.method != OverlapMethod::none && forward)
+    if (const auto fp8 = value.find("fp8_buf")) overlap.fp8_buffer = fp8->boolean();
+  value.finish();
+  return overlap;
+}
+
+void read_tensor_overlap(const Spec& map, TensorOverlap& overlap) {
+  overlap = default_tensor_overlap();
+  for (std::size_t gemm = 0; gemm < overlapped_gemm_count; ++gemm)
+    if (const auto value = map.find(overlapped_gemm_names()[gemm]))
+      overlap.gemms[gemm] = read_overlap(*value, static_cast<OverlappedGemm>(gemm));
+  map.finish();
+}
+
 Bytes read_limit(const Spec& value) {
   if (value.bytes() == Bytes(0)) throw value.error("a limit of 0 B; give at least 1 B");
   return value.bytes();
@@ -203,6 +234,7 @@ void read_method(Fields& fields, TrainingDescription& d) {
   if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
   if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);
   fields.flag("overlap_tensor", d.overlap_tensor);
+  if (const auto value = fields.find("tensor_overlap")) read_tensor_overlap(*value, d.tensor_overlap);
   fields.flag("overlap_gradients", d.overlap_gradients);
   fields.flag("overlap_parameters", d.overlap_parameters);
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
@@ -253,14 +285,25 @@ GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, Gr
   // a tree.
   const bool small =
       of == GroupKind::model || of == GroupKind::world || of == GroupKind::stage || of == GroupKind::tensor_context;
+  if (of == GroupKind::tensor_overlap && !spec.has("algorithm"))
+    for (auto& [kind, algorithm] : group.algorithms)
+      if (find_collective("direct")->supports(kind)) algorithm = "direct";
   if (small && !spec.has("algorithm") && !context.nccl)
     group.algorithms[CollectiveKind::all_reduce] = "double_binary_tree";
   return group;
 }
 
+/// Kernels of userbuffers read all peers at once, or write to them, each piece in one go (userbuffers.cu); they are
+/// none of NCCL's, so that what the job says of its collectives is not for them.
+GroupCollectives read_overlap_calls(const Spec& spec, const WorkloadContext& context) {
+  const Spec direct = Spec::parse("{channels: 1, chunk_size: 64 GiB, slices_per_chunk: 1}", spec.where().file);
+  return read_group(direct, context, GroupKind::tensor_overlap);
+}
+
 void read_collectives(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
   for (std::size_t k = 0; k < group_kind_count; ++k)
     job.collectives[k] = read_group(spec, context, static_cast<GroupKind>(k));
+  job.collectives[static_cast<std::size_t>(GroupKind::tensor_overlap)] = read_overlap_calls(spec, context);
   const auto map = spec.find("collectives");
   if (!map) return;
   for (std::size_t k = 0; k < group_kind_count; ++k) {

@@ -14,11 +14,11 @@
 namespace weft {
 namespace {
 
-/// Compute time of a pass. A ring's segment is one of `ring` parts.
+/// Compute time of a pass. A ring's segment is one of `ring` parts, that of a GEMM in parts says how many it has.
 double seconds(const std::vector<Segment>& pass, std::int64_t ring) {
   double sum = 0;
   for (const Segment& segment : pass)
-    sum += segment.duration.seconds() * (segment.kind == Segment::Kind::ring ? static_cast<double>(ring) : 1.0);
+    sum += segment.duration.seconds() * static_cast<double>(segment.kind == Segment::Kind::ring ? ring : segment.parts);
   return sum;
 }
 

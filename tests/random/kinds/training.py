@@ -92,7 +92,28 @@ def parallelism(d, ranks):
 
 TRAINING_FLAGS = ["overlap_tensor", "overlap_gradients", "overlap_parameters", "clip_gradients", "offload_optimizer",
                   "offload_parameters", "overlap_offload", "reduce_every_micro_batch"]
+GATHERED, SUMMED, IN_BULK = ["ring_exchange", "none"], ["pipeline", "ring_exchange", "none"], ["bulk", "none"]
+OVERLAPS = {"qkv_fprop": GATHERED, "fc1_fprop": GATHERED, "proj_dgrad": GATHERED, "fc2_dgrad": GATHERED, "proj_fprop": SUMMED,
+            "fc2_fprop": SUMMED, "qkv_dgrad": IN_BULK, "qkv_wgrad": IN_BULK, "fc1_dgrad": IN_BULK, "fc1_wgrad": IN_BULK}  # fmt: skip
 EXPERT_FLAGS = ["fused_loss", "fused_router", "fused_permutation", "padded_copies"]
+
+
+def tensor_overlap(d):
+    """GEMMs beside calls of tensor ranks, some of them with keys of their own."""
+    result = {}
+    for gemm in d.some(list(OVERLAPS), 4):
+        method = d.pick(OVERLAPS[gemm])
+        result[gemm] = method
+        if method == "none" or d.chance(0.5):
+            continue
+        result[gemm] = {"method": method, "num_sm": d.count(0, 40), "set_sm_margin": d.flag()}
+        if method == "pipeline":
+            result[gemm]["num_splits"] = d.pick([1, 2, 4])
+        if method == "ring_exchange" and OVERLAPS[gemm] is GATHERED:
+            result[gemm]["aggregate"] = d.flag()
+        if OVERLAPS[gemm] is SUMMED:
+            result[gemm]["fp8_buf"] = d.flag()
+    return result
 
 
 def configuration(d, files, result):
@@ -178,6 +199,8 @@ def training(d, files, facts):
         result["amax_ranks"] = d.pick(["stage", "tensor", "none"])
     if d.chance(0.1):
         result["fp8_scaling"] = d.pick(["delayed", "current"])
+    if d.chance(0.1) and result.get("parallelism", {}).get("sequence"):
+        result["tensor_overlap"] = tensor_overlap(d)
     for flag in EXPERT_FLAGS:
         if d.chance(0.06):
             result[flag] = d.flag()

@@ -109,6 +109,37 @@ TEST(Device, BlocksOfPersistentGemmsWaitForUnits) {
   EXPECT_NEAR(slower(109, 1), 2, 1e-6);  // one more
 }
 
+// What communication beside a GEMM takes may be said for the GEMM. With 12 units taken, 120 have 132 tiles in 132 / 120
+// of the time; blocks of a persistent one wait, unless it leaves the units free at all times, which makes it slower
+// with nothing beside, too. Copy engines take bandwidth only.
+TEST(Device, CommunicationBesideAGemmHasItsOwnUnits) {
+  for (const std::string persistent : {"false", "true"}) {
+    OperatorTimes times{read_device(Spec::parse(
+        example + "sustained: {collective_units: 24, collective_bandwidth: 100 GB/s, gemms: {units: 132, persistent: " +
+            persistent + ", even_share: 1, tiles: [[128, 128, 0.8]]}}\n",
+        "toy.yaml"))};
+    times.in_a_step();
+    Kernel gemm, memory;
+    gemm.m = 128 * 12;
+    gemm.n = 128 * 11;
+    gemm.k = 4096;
+    memory.kind = Kernel::Kind::memory;
+    memory.bytes = 900'000'000;
+    const double alone = times.of(gemm).seconds();
+    const auto of = [&](std::int64_t units, bool free) { return times.of(gemm, {units, free}).seconds() / alone; };
+    const auto beside = [&](std::int64_t units, bool free) {
+      return times.beside(gemm, {units, free}).seconds() / alone;
+    };
+    EXPECT_NEAR(of(12, false), 1, 1e-6);
+    EXPECT_NEAR(beside(12, false), persistent == "true" ? 2 : 132.0 / 120, 1e-6);
+    EXPECT_NEAR(of(12, true), 132.0 / 120, 1e-6);
+    EXPECT_NEAR(beside(12, true), 132.0 / 120, 1e-6);
+    EXPECT_NEAR(beside(0, false), 1, 1e-6);
+    EXPECT_EQ(times.of(memory, {12, true}), Time::from_us(900));
+    EXPECT_EQ(times.beside(memory, {0, false}), Time::from_us(1000));
+  }
+}
+
 // Measured on an H100: in a step of FSDP all GEMMs take twice as long beside NCCL, which is on a tenth of the
 // multiprocessors (pytorch/pytorch, issue 143988); 2500 x 5120 by 5120 x 5120, 132 blocks, reaches 80 % of the peak
 // alone and 47 % beside a gather of 24 blocks, which may end before it (NVIDIA's developer forum, topics 337991 and

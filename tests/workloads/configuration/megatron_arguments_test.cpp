@@ -256,6 +256,27 @@ TEST(MegatronArguments, UnevenStages) {
             (Layers{1, 2, 2, 2, 2, 2, 1}));
 }
 
+TEST(MegatronArguments, OverlapOfTensorRanks) {
+  const std::string tensor = "--tensor-model-parallel-size 4 --sequence-parallel ";
+  EXPECT_FALSE(small(tensor).tensor_overlap.on);
+  const TensorOverlap all = small(tensor + "--tp-comm-overlap").tensor_overlap;
+  EXPECT_TRUE(all.on);
+  EXPECT_EQ(all.of(OverlappedGemm::fc1_fprop).method, OverlapMethod::ring_exchange);
+  EXPECT_EQ(all.of(OverlappedGemm::fc2_fprop).method, OverlapMethod::pipeline);
+  EXPECT_EQ(all.of(OverlappedGemm::fc2_fprop).parts, 4);
+  EXPECT_EQ(all.of(OverlappedGemm::fc2_fprop).units, 16);
+  EXPECT_EQ(all.of(OverlappedGemm::qkv_wgrad).method, OverlapMethod::bulk);
+  const auto some = small(tensor +
+                          "--tp-comm-overlap --disable-tp-comm-overlap-ag --disable-tp-comm-bulk-wgrad "
+                          "--tp-comm-overlap-cfg ub.yaml");
+  for (const OverlappedGemm gemm : {OverlappedGemm::qkv_fprop, OverlappedGemm::proj_dgrad, OverlappedGemm::fc1_wgrad})
+    EXPECT_EQ(some.tensor_overlap.of(gemm).method, OverlapMethod::none);
+  EXPECT_EQ(some.tensor_overlap.of(OverlappedGemm::proj_fprop).method, OverlapMethod::pipeline);
+  EXPECT_EQ(some.tensor_overlap.of(OverlappedGemm::fc1_dgrad).method, OverlapMethod::bulk);
+  EXPECT_EQ(some.ignored.front(), "--tp-comm-overlap-cfg (what it says goes under tensor_overlap)");
+  EXPECT_FALSE(small("--tp-comm-overlap").tensor_overlap.on);  // one tensor rank
+}
+
 TEST(MegatronArguments, RecipesOfFp8) {
   EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe blockwise").fp8_recipe, Fp8Recipe::blockwise);
   EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").fp8_recipe, Fp8Recipe::tensorwise);
