@@ -2,6 +2,7 @@
 #include "workloads/compute/framework.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -199,6 +200,15 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
     throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_gemms'");
   return result;
 }
+
+}  // namespace
+
+void KernelCatalogue::Host::slow_down(double factor) {
+  for (Time* time : {&kernel, &collective})
+    *time = Time::from_ps(std::llround(std::min(static_cast<double>(time->ps()) * factor, 0x1p62)));
+}
+
+namespace {
 
 /// `host: {kernel: 8 us, collective: 30 us, waits_for_chunks: true}`.
 KernelCatalogue::Host read_host(const Spec& map) {

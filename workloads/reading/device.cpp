@@ -344,6 +344,7 @@ Device read_device(const Spec& spec) {
   if (const auto value = spec.find("fp8_transposes")) device.fp8_transposes = value->boolean();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
+  if (const auto value = spec.find("host_slowdown")) device.host_slowdown = value->number(0.01, 100);
   // For readers, shown by `weft device NAME`: where the numbers hold, and the assumptions.
   if (const auto lines = spec.find("validity"))
     for (const Spec& line : lines->items()) static_cast<void>(line.text());

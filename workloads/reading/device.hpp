@@ -130,6 +130,8 @@ struct Device {
   bool fp8_transposes = true;
   Bandwidth host_link;              ///< to the memory of the host, each way; 0: not known
   Bandwidth host_memory_bandwidth;  ///< a device's share of it, for an optimizer that runs on the host; 0: not known
+  /// How many times as long its host takes for a launch as the one of a framework's catalogue, [0.01, 100].
+  double host_slowdown = 1;
 
   // For kernel_time(), each in (0, 1].
   double gemm_fraction = 1;         ///< of the peak in GEMMs, while all units work; `efficiency` if absent

@@ -385,6 +385,7 @@ void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJo
   const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
   KernelCatalogue catalogue = read_kernel_catalogue(file);
   if (const auto graphs = spec.find("cuda_graphs"); graphs && graphs->boolean()) catalogue.host.reset();
+  if (catalogue.host) catalogue.host->slow_down(job.times.device().host_slowdown);
   if (const auto blocking = spec.find("blocking_launches"); blocking && blocking->boolean()) {
     if (!catalogue.host)
       throw blocking->error("found with `cuda_graphs`, or with a framework without `host`; no launch takes time there");

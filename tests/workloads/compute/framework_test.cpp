@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -322,6 +324,28 @@ TEST(KernelCatalogue, HostLaunchesWhatTheDeviceDoes) {
   }
   EXPECT_EQ(waits, 3U * 2 - 1);         // three micro-batches, forward and backward; nothing is before the first
   EXPECT_EQ(host.ps() % 7'000'000, 0);  // 7 us a kernel
+}
+
+/// All that the host does for the job on an A100 whose file has `line` besides.
+Time launches_with(const std::string& line) {
+  std::ifstream ready_made(workloads_folder() + "/devices/a100-sxm.yaml");
+  std::ostringstream content;
+  content << ready_made.rdbuf() << line;
+  const TemporaryFile device("d.yaml", content.str());
+  std::string job = job_of_gpt;
+  job.replace(job.find("a100-sxm"), 8, device.path());
+  TrainingWorkload workload(read_training_job(Spec::parse(job, "x.yaml"), context_of(1)), [](CollectiveCall&) {});
+  const auto program = workload.program(Rank(0));
+  Time host;
+  for (Operation operation; program->next(operation); operation = Operation())
+    if (operation.worker == Worker::host) host += operation.duration;
+  return host;
+}
+
+TEST(KernelCatalogue, AnotherHostTakesLongerForEachLaunch) {
+  const Time usual = launches_with("");
+  EXPECT_GT(usual, Time());
+  EXPECT_EQ(launches_with("host_slowdown: 2.5\n").ps() * 2, usual.ps() * 5);
 }
 
 TEST(KernelCatalogue, AllReadyMadeOnesAreRead) {
