@@ -249,7 +249,8 @@ def experiment(case, facts, row, micro_batches):
     if "shape" in row and pipeline > 1:
         parallelism["stage_layers"] = deepspeed_stages(shape_of(facts, row)[0], pipeline, row.get("embeddings_as_blocks", False))
     if context > 1:
-        parallelism["context_kind"] = "gathered_ring" if row["framework"].startswith("pytorch") else "all_gather"
+        # Megatron-Core's default (core/transformer/transformer_config.py, cp_comm_type) is a ring.
+        parallelism["context_kind"] = "gathered_ring" if row["framework"].startswith("pytorch") else row.get("context_kind", "ring")
     if row.get("gather_once"):
         parallelism["reshard_after_forward"] = False
     workload = {

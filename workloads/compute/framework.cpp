@@ -223,6 +223,7 @@ KernelCatalogue::Host read_host(const Spec& map) {
 /// `context: {repeats_keys: true, waits: true, gradient_bytes: 4}`.
 KernelCatalogue::Context read_context(const Spec& map) {
   KernelCatalogue::Context context;
+  if (const auto value = map.find("ring_in_blocks")) context.ring_in_blocks = value->boolean();
   if (const auto value = map.find("repeats_keys")) context.repeats_keys = value->boolean();
   if (const auto value = map.find("waits")) context.waits = value->boolean();
   if (const auto value = map.find("gradient_bytes")) context.gradient_bytes = value->integer(1, 8);

@@ -181,8 +181,9 @@ struct KernelCatalogue {
   /// Copies around the gathering of a part's parameters that are shared out, and around the sum of its gradients, in
   /// each pass.
   std::vector<SmallKernel> gathered, scattered;
-  /// Of ContextKind::gathered_ring.
+  /// Of ContextKind::gathered_ring, and of ContextKind::ring if it is computed in blocks.
   struct Context {
+    bool ring_in_blocks = false;      ///< a ring computes attention block by block, with the kernels of these places
     bool repeats_keys = false;        ///< keys and values are repeated for each query head before they are gathered
     bool waits = false;               ///< nothing runs beside the gather and the rotations of gradients
     std::int64_t gradient_bytes = 2;  ///< of an element of the gradients that go round

@@ -101,8 +101,9 @@ void AttentionCore::exchange_heads(std::vector<Segment>& to, const AttentionShap
                                   bytes_of(tokens_, kv_heads(a) * a.value_size, element_)));
 }
 
-// One block of attention as PyTorch computes it: the first one of the rank's own keys; with a causal mask of others
-// half of the keys, or half of the queries, since a rank has a piece from each end of the sequence.
+// One block of attention as PyTorch and Transformer Engine compute it: the first one of the rank's own keys; with a
+// causal mask of others half of the keys, or half of the queries, since a rank has a piece from each end of the
+// sequence.
 Segment AttentionCore::gathered_block(const AttentionShape& a, bool first, bool backward) const {
   const TrainingDescription& d = *setup_.description;
   const std::int64_t rows = d.sequence_length / c_;
@@ -132,18 +133,67 @@ void AttentionCore::gathered_ring(std::vector<Segment>& to, const AttentionShape
       to.back().join = backward;  // adds to the gradients that arrived
     }
     if (!backward) continue;
-    Segment rotation =
-        context_collective("gradient rotation", CollectiveKind::all_to_all, bytes_of(exchanged, 1, how.gradient_bytes));
-    rotation.kind = Segment::Kind::rotation;
-    rotation.beside = !how.waits && block + 1 < c_;
-    to.push_back(rotation);
+    to.push_back(
+        rotation("gradient rotation", bytes_of(exchanged, 1, how.gradient_bytes), !how.waits && block + 1 < c_));
   }
   add_small(KernelPlace::context_end, backward, units_of(a), "results of blocks", to);
+}
+
+// To the next rank of the ring, while as much comes from the one before.
+Segment AttentionCore::rotation(std::string_view what, Bytes size, bool beside) const {
+  Segment segment = context_collective(what, CollectiveKind::all_to_all, size);
+  segment.kind = Segment::Kind::rotation;
+  segment.beside = beside;
+  return segment;
+}
+
+bool AttentionCore::has_blocks() const {
+  return c_ > 1 && plan_.context_kind == ContextKind::ring && setup_.attention == AttentionKernel::flash &&
+         setup_.kernels().context.ring_in_blocks;
+}
+
+// The rank's own block comes first. The next keys and values arrive while a block is computed.
+void AttentionCore::ring_forward(std::vector<Segment>& to, const AttentionShape& a) const {
+  const bool beside = !setup_.kernels().context.waits;
+  const std::int64_t exchanged = tokens_ * exchanged_heads(a) * (a.head_size + a.value_size);
+  add_small(KernelPlace::context_begin, false, units_of(a), "copies of keys and values", to);
+  for (std::int64_t block = 0; block < c_; ++block) {
+    if (block > 0) {
+      Work part = unquantised();
+      part.small(KernelPlace::context_part, false, units_of(a));
+      to.push_back(part.segment("sums of blocks"));
+      to.back().join = true;  // reads the keys and values that arrived
+    }
+    if (block + 1 < c_) to.push_back(rotation("key-value rotation", bytes_of(exchanged, 1, element_), beside));
+    to.push_back(gathered_block(a, block == 0, false));
+  }
+  add_small(KernelPlace::context_end, false, units_of(a), "results of blocks", to);
+}
+
+// The rank's own block comes last, and keys and values go round once more. Behind them go their gradients, from the
+// second block on, to which each rank adds those of its block.
+void AttentionCore::ring_backward(std::vector<Segment>& to, const AttentionShape& a) const {
+  const KernelCatalogue::Context& how = setup_.kernels().context;
+  const std::int64_t exchanged = tokens_ * exchanged_heads(a) * (a.head_size + a.value_size);
+  const Bytes keys = bytes_of(exchanged, 1, element_);
+  const Bytes gradients = bytes_of(exchanged, 1, how.gradient_bytes);
+  add_small(KernelPlace::context_begin, true, units_of(a), "copies of keys and values", to);
+  for (std::int64_t block = 0; block < c_; ++block) {
+    const bool own = block + 1 == c_;
+    to.push_back(rotation("key-value and gradient rotation",
+                          (own ? Bytes{} : keys) + (block == 0 ? Bytes{} : gradients), !how.waits));
+    to.push_back(gathered_block(a, own, true));
+    Work sums = unquantised();
+    sums.small(own ? KernelPlace::context_end : KernelPlace::context_part, true, units_of(a));
+    to.push_back(sums.segment("sums of blocks"));
+    to.back().join = true;  // adds to the gradients that arrived
+  }
 }
 
 void AttentionCore::add_core(std::vector<Segment>& to, const AttentionShape& a, bool backward) const {
   if (c_ > 1 && plan_.context_kind == ContextKind::gathered_ring && setup_.attention == AttentionKernel::flash)
     return gathered_ring(to, a, backward);
+  if (has_blocks()) return backward ? ring_backward(to, a) : ring_forward(to, a);
   Segment computed = core(a, "attention core", backward);
   if (c_ == 1) {
     to.push_back(computed);
@@ -177,7 +227,10 @@ void AttentionCore::add_core(std::vector<Segment>& to, const AttentionShape& a, 
 }
 
 void AttentionCore::core_again(const AttentionShape& a, std::vector<Segment>& to) const {
-  to.push_back(core(a, "attention core again", false));
+  if (c_ > 1)
+    add_core(to, a, false);  // with its exchanges
+  else
+    to.push_back(core(a, "attention core again", false));
   add_small(KernelPlace::attention_output, false, units_of(a), "attention output again", to);
 }
 

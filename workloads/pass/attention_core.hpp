@@ -43,6 +43,10 @@ class AttentionCore : protected PassBuilder {
   void exchange_heads(std::vector<Segment>& to, const AttentionShape& a, bool inputs) const;
   Segment gathered_block(const AttentionShape& a, bool first, bool backward) const;
   void gathered_ring(std::vector<Segment>& to, const AttentionShape& a, bool backward) const;
+  bool has_blocks() const;
+  Segment rotation(std::string_view what, Bytes size, bool beside) const;
+  void ring_forward(std::vector<Segment>& to, const AttentionShape& a) const;
+  void ring_backward(std::vector<Segment>& to, const AttentionShape& a) const;
 };
 
 }  // namespace weft

@@ -94,8 +94,9 @@ std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (ele
 
 /// The memory of gathered keys and values beside a block's activations while it computes attention. With `context_kind:
 /// all_gather` those of all context ranks, gathered in both passes and freed, and backward as many gradients, which are
-/// then scattered (NVIDIA, Transformer Engine, context_parallel.py, AttnFuncWithCPAndKVAllGather). With `gathered_ring`
-/// those of all context ranks, too (PyTorch,
+/// then scattered (NVIDIA, Transformer Engine, context_parallel.py, AttnFuncWithCPAndKVAllGather). A ring that is
+/// computed in blocks keeps each that has arrived until the forward pass ends, and backward has two of each (the same
+/// file, AttnFuncWithCPAndKVP2P, p2p_comm_buffers). With `gathered_ring` those of all context ranks, too (PyTorch,
 /// torch/distributed/tensor/experimental/_attention.py, _AllGatherRotater), and backward the sums of their gradients,
 /// one that is sent and one that arrives (_AllToAllRotater).
 double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
@@ -104,9 +105,10 @@ double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
   if (plan.context > 1 && plan.context_kind == ContextKind::all_gather)
     return 2 * real(d.micro_batch * d.sequence_length) *
            real(shared_out(a.kv_heads, plan.tensor) * (a.head_size + a.value_size) * activation_bytes(d));
-  if (plan.context == 1 || plan.context_kind != ContextKind::gathered_ring || setup.attention != AttentionKernel::flash)
-    return 0;
   const KernelCatalogue::Context& how = setup.kernels().context;
+  const bool blocks =
+      plan.context_kind == ContextKind::gathered_ring || (plan.context_kind == ContextKind::ring && how.ring_in_blocks);
+  if (plan.context == 1 || !blocks || setup.attention != AttentionKernel::flash) return 0;
   const std::int64_t heads = how.repeats_keys ? a.heads : a.kv_heads;
   const double elements =
       real(tokens_per_rank(d)) * real((heads + plan.tensor - 1) / plan.tensor * (a.head_size + a.value_size));

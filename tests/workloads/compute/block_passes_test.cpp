@@ -251,6 +251,58 @@ TEST(BlockPasses, PyTorchGathersRepeatedKeysAndSendsTheirGradientsRound) {
   }
 }
 
+// Transformer Engine's ring on c ranks: of its own keys a rank computes the causal half, of each other rank's a half,
+// s^2 / 2 / c scores together. Keys and values of 8 heads of 128, b s/c 2 8 128 elements, go on c - 1 times. Backward
+// so do they, and their gradients behind them, which also come home. Per block of another rank half of the keys and
+// values is copied, 2 B an element, and the sum of blocks moves 6 B an element of the result; backward so do the
+// queries' gradients, and those of keys and values move 2 B to be joined and 3 to be added. At the end all of the
+// latter count, 9 B without the byte that the first block has not, and 4 B of the queries' gradient.
+TEST(BlockPasses, TransformerEnginesRingComputesBlocks) {
+  Case one = case_of("llama-3.1-8b", 1, 4096);
+  one.attention = AttentionKernel::flash;
+  const KernelCatalogue kernels =
+      read_kernel_catalogue(Spec::load(workloads_folder() + "/frameworks/megatron_core.yaml"));
+  for (const std::int64_t c : {2, 4}) {
+    one.description.parallel.context = c;
+    PassSetup setup = one.setup();
+    setup.framework = &kernels;
+    const std::int64_t s = 4096, a = 32, d = 128, k = 8, elements = 2 * (s / c) * k * d;
+    const PartPasses passes = block_passes(setup, one.description.model.layer_shape(0));
+    for (const auto* pass : {&passes.forward, &passes.backward}) {
+      const bool backward = pass == &passes.backward;
+      double core = 0, sums = 0;
+      std::vector<std::int64_t> sent;
+      for (const Segment& segment : *pass) {
+        if (segment.what == "attention block") core += segment.flops;
+        if (segment.what == "sums of blocks") {
+          EXPECT_TRUE(segment.join);
+          for (const KernelUse& use : segment.kernels) sums += static_cast<double>(use.kernel.bytes);
+        }
+        if (segment.kind != Segment::Kind::rotation) continue;
+        EXPECT_TRUE(segment.beside);
+        sent.push_back(segment.size.count());
+      }
+      EXPECT_DOUBLE_EQ(core, (backward ? 2.5 : 1) * 4 * static_cast<double>(s * s) * a * d / 2 / c);
+      std::vector<std::int64_t> expected(c - 1, (backward ? 4 : 2) * elements);
+      if (backward) {
+        expected.front() = 2 * elements;
+        expected.push_back(2 * elements);
+      }
+      EXPECT_EQ(sent, expected);
+      const auto queries = static_cast<double>((s / c) * a * d), keys = static_cast<double>(elements);
+      const double parts = static_cast<double>(c - 1) * (6 * queries + (backward ? 7 : 2) * keys);
+      EXPECT_DOUBLE_EQ(sums, parts + (backward ? 4 * queries + 9 * keys : 0));
+    }
+    // Selective recomputation repeats the forward pass of attention with all that it sends.
+    one.description.recompute = Recompute::selective;
+    int rotations = 0;
+    for (const Segment& segment : block_passes(setup, one.description.model.layer_shape(0)).backward)
+      rotations += segment.kind == Segment::Kind::rotation ? 1 : 0;
+    EXPECT_EQ(rotations, c - 1 + c);
+    one.description.recompute = Recompute::none;
+  }
+}
+
 TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
   for (const bool sequence : {false, true}) {
     Case one = case_of("mixtral-8x7b", 1, 4096);

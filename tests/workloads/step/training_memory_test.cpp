@@ -226,6 +226,13 @@ TEST(TrainingMemory, GatheredKeysAndGradientsThatGoRoundAreCounted) {
     EXPECT_EQ(buffers(ContextKind::all_gather, nullptr, attention) - buffers(ContextKind::ring, nullptr, attention),
               2 * of_a_head * 2);
   EXPECT_EQ(more(nullptr, AttentionKernel::unfused), 0);  // as a ring: there are no blocks
+  // Transformer Engine's ring keeps all that arrive, too, and backward has two buffers of each.
+  KernelCatalogue in_blocks = plain_kernels();
+  in_blocks.context.ring_in_blocks = true;
+  EXPECT_EQ(more(&in_blocks, AttentionKernel::flash), 0);
+  EXPECT_EQ(buffers(ContextKind::ring, &in_blocks, AttentionKernel::flash) -
+                buffers(ContextKind::ring, nullptr, AttentionKernel::flash),
+            of_a_head * 2 + 2 * (of_a_head / c) * 2);
 }
 
 }  // namespace
