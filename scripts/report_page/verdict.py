@@ -2,12 +2,15 @@
 """The bound of the run, its place, faults of links, and possible improvements: at most four sentences, each
 from numbers of the file."""
 
+from functools import cached_property
+
 import numpy as np
 
 import weft_results
 from report_page.attribution import CONGESTION, TITLES, JobParts, category
 from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
-from support.routings import BY_HASH, BY_THEMSELVES, alternatives
+from report_page.grids import choices
+from support.routings import BETWEEN_DIMENSIONS, BY_HASH, BY_THEMSELVES, alternatives
 
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
@@ -543,9 +546,16 @@ class Verdict:
     def routing(self):
         return str(self.facts.run.attribute("manifest/model", "routing", ""))
 
+    @cached_property
+    def choices(self):
+        """On tori and grids the shares of the delay of messages that have several shortest paths, and that may take a ring either way:
+        traffic along one dimension has one path."""
+        return choices(self.facts.run, self.facts.links)
+
     def other_routings(self):
         """Text that names routings to try."""
-        names = [f"`{name}`" for name in alternatives(self.routing())]
+        names = [f"`{name}`" for name in alternatives(self.routing())
+                 if name not in BETWEEN_DIMENSIONS or self.choices[0] >= LONG_WAITS]
         return f"another routing ({' or '.join(names).replace('`', '`network.routing: ', 1)})" if names else ""
 
     def other_paths(self):
@@ -557,7 +567,9 @@ class Verdict:
             balancing = ""
         else:
             # In tori and grids load balancing chooses between both ways around.
-            balancing = "better load balancing (`network.load_balancing`)" if not routing or known.startswith("dimension") else ""
+            either = known.startswith("dimension") and self.choices[1] >= LONG_WAITS
+            no_other = not routing and not known.startswith("dimension")
+            balancing = "better load balancing (`network.load_balancing`)" if no_other or either else ""
         return ", ".join(text for text in (routing, balancing) if text)
 
     def buffer(self):
