@@ -392,7 +392,7 @@ TEST(Traffic, ComplaintsAboutSizes) {
   const std::string start = "kind: traffic\npattern: permutation\n";
   expect_complaint(start + "sizes: web_serch\n", context, "x.yaml:3", {"did you mean 'web_search'"});
   expect_complaint(start + "size: 1 B\nsizes: hadoop\n", context, "x.yaml:4", {"both 'size' and 'sizes'"});
-  expect_complaint(start + "sizes:\n- [0 B, 0]\n- [1 kB, 50]\n", context, "x.yaml:4", {"2 points", "50 %", "100 %"});
+  expect_complaint(start + "sizes:\n- [0 B, 0]\n- [1 kB, 50]\n", context, "x.yaml:3", {"2 points", "50 %", "100 %"});
   expect_complaint(start + "sizes:\n- [0 B, 10]\n- [1 kB, 100]\n", context, "x.yaml:4", {"first point has 10 %"});
   expect_complaint(start + "sizes:\n- [1 kB, 0]\n- [1 B, 100]\n", context, "x.yaml:5", {"1 B follow 1000 B"});
   expect_complaint(start + "sizes:\n- [1 B, 0]\n- [2 B, 50]\n- [3 B, 40]\n", context, "x.yaml:6", {"40 % follow 50 %"});
