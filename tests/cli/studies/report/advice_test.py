@@ -3,6 +3,7 @@
 # Time limit: 600 s
 """Experiments whose cause of delay is known beforehand: what the verdict advises saves what another run says."""
 
+import json
 import pathlib
 import sys
 import unittest
@@ -63,6 +64,10 @@ class Advice(PageTest):
         alone = self.simulated(experiment, "--set", "workload.only=ring")[1]
         file, time = self.simulated(experiment)
         self.assertLess(alone, 0.5 * time)
+        pauses = json.loads(self.run_weft("explain", file, "--json").out)["pauses"][0]
+        self.assertEqual((pauses["from"], pauses["to"]), ("leaf0", "host0"))
+        self.assertEqual(pauses["jobs"], {"storm": 14 << 20, "ring": 6 * (15 << 16)})
+        self.assertIn("jobs that sent there: job storm 14.68 MB, job ring 5.898 MB", self.run_weft("explain", file).out)
         self.show(file)
         text = self.text(".verdict")
         self.assertIn("bounds job ring", text)
