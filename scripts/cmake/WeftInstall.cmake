@@ -9,7 +9,7 @@ install(TARGETS weft RUNTIME DESTINATION bin)
 set(data share/weft)
 install(DIRECTORY topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
 # One by one: folders of code beside them would come along as empty ones.
-file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} workloads/*.yaml workloads/*.json)
+file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} workloads/*.yaml workloads/*.json workloads/flow_sizes/*.txt)
 foreach(file ${files})
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${file} DESTINATION ${data}/${folder})

@@ -15,6 +15,8 @@ ABOUT = 0.01
 WAITING_PACKETS = 4
 # Links at the ends of messages, inside servers and to them: what waits there are their own messages.
 OF_SERVERS = ("gpu", "nvlink", "pcie", "nic")
+# Evenly spaced slices represent larger tables of messages.
+SAMPLE = 1 << 20
 # From this share of a job's time on, waits are worth an advice.
 LONG_WAITS = 0.1
 
@@ -41,6 +43,22 @@ def needed(facts):
         carried = np.bincount(nodes[at_host], weights=payload[at_host], minlength=size)
         share[at_host] = np.minimum(share, (due / np.maximum(carried, 1))[nodes])[at_host]
     return share
+
+
+def bytes_of_jobs(facts, row):
+    """Bytes of each job's messages that have to pass a link of a host; of evenly spaced messages where there are many."""
+    run, links, jobs = facts.run, facts.links, facts.jobs
+    totals = np.zeros(len(jobs.names))
+    if not run.has("messages", "source", "destination", "bytes") or not run.has("ranks", "rank", "node") or run.rows("ranks") == 0:
+        return totals
+    rank, node = (column.astype(np.int64) for column in run.columns("ranks", "rank", "node"))
+    host = np.full(int(rank.max()) + 1, -1)
+    host[rank] = node
+    end, place = ("destination", links.target[row]) if links.reaches_host()[row] else ("source", links.source[row])
+    for block in run.blocks("messages", ["source", "destination", "bytes"], SAMPLE):
+        there = host[block[end]] == place
+        totals += np.bincount(jobs.of_rank(block["source"][there]), weights=block["bytes"][there], minlength=len(totals))
+    return totals
 
 
 class Demands:

@@ -2,12 +2,15 @@
 """The bound of the run, its place, faults of links, and possible improvements: at most four sentences, each
 from numbers of the file."""
 
+from functools import cached_property
+
 import numpy as np
 
 import weft_results
 from report_page.attribution import CONGESTION, TITLES, JobParts, category
-from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, queued
-from support.routings import BY_HASH, BY_THEMSELVES, alternatives
+from report_page.demands import BUSY, LONG_WAITS, OF_SERVERS, Demands, bytes_of_jobs, queued
+from support.grids import choices, same_way
+from support.routings import BETWEEN_DIMENSIONS, BY_HASH, BY_THEMSELVES, alternatives
 
 from report_page.values import bytes_text, percent, rate_text, ratio, time_text
 
@@ -222,7 +225,8 @@ class Verdict:
         if self.at_edge or self.by_demand and self.kind in ("queueing", "transfer"):
             row, share = (self.demands.edge_row, self.demands.edge) if self.at_edge else (self.demands.row, self.demands.link)
             # Others' messages, placement and paths change what goes over links inside the network.
-            same = "" if self.at_edge or self.is_edge(row) and len(self.facts.jobs.names) == 1 else ", with the same traffic there,"
+            alone = not self.guest[0] if self.at_edge else self.is_edge(row) and len(self.facts.jobs.names) == 1
+            same = "" if alone else ", with the same traffic there,"
             return (f"A busy link bounds {whole}: {self.facts.links.name(row)} ({self.facts.links.link_class[row]}) was busy for "
                     f"{percent(share)} of it, so that{same} all else together can save at most "
                     f"{self.rest(share)}{self.mostly()}{self.also_a_straggler()}.")
@@ -381,8 +385,10 @@ class Verdict:
 
     def slower(self, row):
         rate, longer = self.facts.slowed[row]
-        return (f"at {rate_text(rate)} instead of {rate_text(self.facts.links.values['rate'][row])}, for {time_text(longer)} "
-                "longer")
+        usual = self.facts.links.values["rate"][row]
+        # What was sent twice may still be on its way when the job has ended.
+        longer = min(longer, self.job_time() * (1 - rate / usual))
+        return f"at {rate_text(rate)} instead of {rate_text(usual)}, for {time_text(longer)} longer"
 
     def slowed(self):
         """The row of the link that sent below its rate for longest, if that is much of the run; else None. Of both directions
@@ -485,16 +491,37 @@ class Verdict:
                      "launches may help.",
         }
         text = texts.get(self.kind)
-        return f"{text[:-1]}{self.against_waits(texts)}{self.against_delays()}." if text else None
+        return f"{text[:-1]}{self.against_waits(texts)}{self.against_straggler()}{self.against_delays()}." if text else None
 
     def against_waits(self, texts):
         """What may help beside against the longest waits on the critical path that congestion does not cause: means over ranks
         hide them, as few ranks wait for slots or behind their own messages, and all others for these ranks."""
-        share, name = max((self.path.get(name, 0.0), name) for name in ("credits", "own", "window"))
+        # Messages that wait behind others at a link that is busy for long wait for its rate, and not for more channels.
+        waits = ("credits", "window") if self.demands.edge >= BUSY else ("credits", "own", "window")
+        share, name = max((self.path.get(name, 0.0), name) for name in waits)
         if share < LONG_WAITS or self.kind != "transfer":
             return ""
         text = texts[name].removesuffix(" may help.").removesuffix(",")
         return f"; against {TITLES[name]}, {percent(share)} of the critical path, {text[0].lower()}{text[1:]}"
+
+    @cached_property
+    def guest(self):
+        """The job that has most of what has to pass the busiest link of a host, beside the job of the verdict, and its share; ("", 0)
+        if no other job has much of it."""
+        if len(self.facts.jobs.names) < 2:
+            return "", 0.0
+        sizes = bytes_of_jobs(self.facts, self.demands.edge_row)
+        shares = np.delete(sizes, self.job) / max(sizes.sum(), 1)
+        if shares.max(initial=0) < LONG_WAITS:
+            return "", 0.0
+        return str(np.delete(np.array(self.facts.jobs.names, dtype=object), self.job)[shares.argmax()]), float(shares.max())
+
+    def against_straggler(self):
+        """What a slow rank may save where it is not the limit."""
+        if self.kind in ("straggler", "compute") or self.straggler() is None:
+            return ""
+        rank, late = self.straggler()
+        return f"; less work for rank {rank}, or a faster one, by at most {time_text(late)}"
 
     def edge_advice(self):
         """Of a link of a host that is busy all the time: other paths, and senders that hold back, change nothing."""
@@ -505,7 +532,9 @@ class Verdict:
                  if slower else "")
         towards = links.reaches_host()[row]
         host = links.target_name[row] if towards else links.source_name[row]
-        text = f"only less data {'to' if towards else 'from'} {host}, or a faster link, would help by more"
+        guest, share = self.guest
+        apart = f"job {guest}, which has {percent(share)} of what passes it, at another place, " if guest else ""
+        text = f"only {apart}less data {'to' if towards else 'from'} {host}, or a faster link, would help by more"
         return f"{rates}{text if slower else text[0].upper() + text[1:]}."
 
     def remedy(self, kind):
@@ -537,15 +566,24 @@ class Verdict:
         if row is None:
             return False
         links = self.facts.links
-        busy = links.values["busy"][links.link_class == links.link_class[row]]
+        # Messages that cannot take a ring the other way stay on the links of their way.
+        there = same_way(links, row) if self.choices[1] < LONG_WAITS else links.link_class == links.link_class[row]
+        busy = links.values["busy"][there]
         return bool(busy.mean() > (1 - LONG_WAITS) * busy.max())
 
     def routing(self):
         return str(self.facts.run.attribute("manifest/model", "routing", ""))
 
+    @cached_property
+    def choices(self):
+        """On tori and grids the shares of the delay of messages that another order of dimensions, or the other way around a ring, may
+        avoid: traffic along one dimension has neither."""
+        return choices(self.facts.run, self.facts.links)
+
     def other_routings(self):
         """Text that names routings to try."""
-        names = [f"`{name}`" for name in alternatives(self.routing())]
+        names = [f"`{name}`" for name in alternatives(self.routing())
+                 if name not in BETWEEN_DIMENSIONS or self.choices[0] >= LONG_WAITS]
         return f"another routing ({' or '.join(names).replace('`', '`network.routing: ', 1)})" if names else ""
 
     def other_paths(self):
@@ -557,7 +595,9 @@ class Verdict:
             balancing = ""
         else:
             # In tori and grids load balancing chooses between both ways around.
-            balancing = "better load balancing (`network.load_balancing`)" if not routing or known.startswith("dimension") else ""
+            either = known.startswith("dimension") and self.choices[1] >= LONG_WAITS
+            no_other = not routing and not known.startswith("dimension")
+            balancing = "better load balancing (`network.load_balancing`)" if no_other or either else ""
         return ", ".join(text for text in (routing, balancing) if text)
 
     def buffer(self):

@@ -7,6 +7,9 @@ BY_QUEUES = {"dragonfly_minimal": "dragonfly_ugal", "dragonfly_minimal_lanes": "
              "dragonfly_plus_minimal": "dragonfly_plus_ugal", "dimension_order": "minimal_adaptive",
              "dimension_order_lanes": "minimal_adaptive"}
 
+# Those that choose between the dimensions of a torus or a grid, in which traffic along one dimension has no choice.
+BETWEEN_DIMENSIONS = ("minimal_adaptive",)
+
 # Those that know the queues of all global links of a group, for those that know the queues of one router: without flow control,
 # which fills the buffers on the way to a busy global link, one router sees none of its queue (UGAL-G and UGAL-L).
 BY_REPORTS = {

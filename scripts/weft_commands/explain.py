@@ -181,6 +181,9 @@ def pause_lines(result, top):
                f"all, between {time_text(tree['first'])} and {time_text(tree['last'])}")
         for link in tree["links"][:3]:
             yield f"      {link['from']} -> {link['to']} for {time_text(link['time'])}, {link['stops']} times"
+        if len(tree["jobs"]) > 1:
+            yield ("      jobs that sent there: "
+                   + ", ".join(f"{named_job(name)} {size_text(size)}" for name, size in list(tree["jobs"].items())[:3]))
         if tree["senders"]:
             yield f"      ranks that sent there: {pairs_text(tree['senders'], lambda pair: size_text(pair['bytes']))}"
         if tree["victims"]:

@@ -39,6 +39,15 @@ class Machine:
         self.starts, self.ends = links["from"].tolist(), links["to"].tolist()
         self.names = list(zip(links["from_name"].tolist(), links["to_name"].tolist()))
         self.nodes = {int(rank): int(node) for rank, node in zip(*run.table("ranks", ["rank", "node"]).values())}
+        names = dict(zip(*run.table("jobs", ["job", "name"]).values()))
+        self.jobs = {int(rank): str(names[job]) for rank, job in zip(*run.table("ranks", ["rank", "job"]).values())}
+
+    def by_job(self, sizes):
+        """{job: sum}, the largest first."""
+        sums = {}
+        for (source, _), size in sizes.items():
+            sums[self.jobs[source]] = sums.get(self.jobs[source], 0) + size
+        return dict(sorted(sums.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def ends_of(self, link):
         return dict(zip(("link", "from", "to"), (link, *map(str, self.names[link]))))
@@ -57,14 +66,14 @@ def tree(machine, root, members, stopped, times, sizes):
     causes = [cause for link in members for cause in stopped[link].values()]
     return {**machine.ends_of(root), "time": sum(link["time"] for link in links),
             "first": min(cause[2] for cause in causes), "last": max(cause[3] for cause in causes), "links": links,
-            "senders": largest(senders, "bytes"), "victims": largest(victims, "time")}
+            "jobs": machine.by_job(senders), "senders": largest(senders, "bytes"), "victims": largest(victims, "time")}
 
 
 def pause_trees(run):
-    """[{link, from, to, time, first, last, links, senders, victims}], a tree for each root, the largest time first. Times
+    """[{link, from, to, time, first, last, links, jobs, senders, victims}], a tree for each root, the largest time first. Times
     in ps: of `links`, the time for which they were stopped; of `victims`, the time for which messages were held that leave
     hosts whose link the tree stopped, and that do not go to the host where its root ends. `senders`: to the host where the
-    root ends; none if it is a switch, and then victims cannot be identified either."""
+    root ends, `jobs` the bytes of each job there; none if it is a switch, and then victims cannot be identified either."""
     stopped = stopped_links(run)
     if not stopped:
         return []

@@ -186,6 +186,15 @@ class Experiments(IdentityTest):
         experiment = traffic(pattern="permutation", size="9 kB", start={"process": "poisson", "load": 0.7, "count": 20})
         self.check(self.write(experiment), [], self.some(1))
 
+    def test_drawn_sizes_and_random_incasts(self):
+        start = {"process": "poisson", "load": 0.5, "stop": "200 us"}
+        flows = {"kind": "traffic", "pattern": "uniform", "sizes": "storage", "reuse_queue_pairs": False, "start": start}
+        bursts = {"kind": "traffic", "pattern": "incast", "destination": "random", "sources": 5, "size": "20 kB", "start": start}
+        experiment = traffic()
+        experiment["workload"] = {"kind": "jobs", "jobs": [
+            {"share": True, "placement": {"first": 0}, "workload": workload} for workload in (flows, bursts)]}
+        self.check(self.write(experiment), [], self.some(0))
+
     def test_graph(self):
         experiment = traffic(pattern="all_to_all", size="15 kB", queue_pairs=3)
         experiment["topology"] = GRAPH

@@ -59,12 +59,18 @@ def traffic(d, files, facts, endless=None):
     pattern = d.word(names.words("workload.pattern"))
     result = {"kind": "traffic", "pattern": pattern,
               "size": d.size(0, 100_000 if endless or pattern == "all_to_all" else 400_000)}
+    if d.chance(0.2):
+        low, high = sorted((d.between(0, 50_000), d.between(1, 100_000)))
+        del result["size"]
+        result["sizes"] = d.pick(["storage", [[low, 0], [low, 40], [high, 100]]])
     if d.chance(0.8):
         result["ranks"] = d.count(ranks, ranks)
     else:
         ranks = max(2, facts.computing)
     if d.chance(0.3):
         result["queue_pairs"] = d.count(1, 4)
+    if d.chance(0.2):
+        result["reuse_queue_pairs"] = d.random.random() < 0.3
     if endless:
         result["start"] = process(d, endless, True)
     elif d.chance(0.5):
@@ -81,7 +87,7 @@ def traffic(d, files, facts, endless=None):
         result["group"] = d.pick([n for n in range(1, ranks + 1) if ranks % n == 0])
     if pattern == "incast":
         if d.chance(0.5):
-            result["destination"] = d.count(0, ranks - 1)
+            result["destination"] = "random" if d.chance(0.3) else d.count(0, ranks - 1)
         if d.chance(0.5):
             result["sources"] = d.count(1, max(1, ranks - 1))
     if pattern == "pairs":

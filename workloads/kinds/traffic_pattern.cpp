@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint64_t permutation_entity = std::uint64_t{1} << 40;
 /// From here on: destinations of each rank, drawn at each start.
 constexpr std::uint64_t destination_entity = std::uint64_t{1} << 56;
+/// From here on: destinations of incasts, then the sources of each start.
+constexpr std::uint64_t incast_entity = std::uint64_t{1} << 58;
 
 /// One shuffle, or false as soon as it cannot be without fixed points: position i is final once it has been swapped.
 bool shuffle_without_fixed_points(std::vector<std::uint32_t>& order, std::uint64_t seed, std::uint64_t entity) {
@@ -89,6 +91,51 @@ class Incast : public TrafficPattern {
   std::uint32_t ranks_, destination_, sources_;
 };
 
+/// A bijection of 0..n-1 that depends on (seed, entity): a Feistel network of four rounds over the next even power of
+/// two (Luby, Rackoff, SIAM J. Computing 17(2), 1988, doi:10.1137/0217022), repeated until the value is below n.
+std::uint32_t shuffled(std::uint32_t value, std::uint32_t n, std::uint64_t seed, std::uint64_t entity) {
+  constexpr std::uint64_t rounds = 4;
+  std::uint32_t half = 1;
+  while ((std::uint64_t{1} << (2 * half)) < n) ++half;
+  const std::uint64_t mask = (std::uint64_t{1} << half) - 1;
+  std::uint64_t x = value;
+  do {
+    std::uint64_t left = x >> half, right = x & mask;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      const std::uint64_t next = left ^ (random_bits(seed, entity, round << 32 | right) & mask);
+      left = right;
+      right = next;
+    }
+    x = left << half | right;
+  } while (x >= n);
+  return static_cast<std::uint32_t>(x);
+}
+
+class RandomIncast : public TrafficPattern {
+ public:
+  RandomIncast(std::uint32_t ranks, std::uint32_t sources, std::uint64_t seed)
+      : ranks_(ranks), sources_(sources), seed_(seed) {}
+  std::uint32_t flows(std::uint32_t) const override { return 1; }
+  std::uint32_t destination(std::uint32_t source, std::uint32_t index) const override {
+    return destination_at(source, index, 0);
+  }
+  std::uint32_t destination_at(std::uint32_t, std::uint32_t, std::uint64_t start) const override {
+    return static_cast<std::uint32_t>(random_below(ranks_, seed_, incast_entity, start));
+  }
+  bool sends_at(std::uint32_t source, std::uint64_t start) const override {
+    const std::uint32_t to = destination_at(source, 0, start);
+    if (source == to) return false;
+    const std::uint32_t other = source < to ? source : source - 1;
+    return shuffled(other, ranks_ - 1, seed_, incast_entity + 1 + start) < sources_;
+  }
+  bool common_starts() const override { return true; }
+  std::uint64_t all_flows() const override { return sources_; }
+
+ private:
+  std::uint32_t ranks_, sources_;
+  std::uint64_t seed_;
+};
+
 /// Compressed rows: the destinations of source s are destinations_[first_[s] .. first_[s + 1]).
 class Pairs : public TrafficPattern {
  public:
@@ -132,6 +179,11 @@ std::unique_ptr<TrafficPattern> shift_pattern(std::uint32_t ranks, std::uint32_t
 std::unique_ptr<TrafficPattern> incast_pattern(std::uint32_t ranks, std::uint32_t destination, std::uint32_t sources) {
   WEFT_EXPECT(destination < ranks && sources < ranks, "{} sources to {} of {}", sources, destination, ranks);
   return std::make_unique<Incast>(ranks, destination, sources);
+}
+
+std::unique_ptr<TrafficPattern> random_incast_pattern(std::uint32_t ranks, std::uint32_t sources, std::uint64_t seed) {
+  WEFT_EXPECT(sources > 0 && sources < ranks, "{} sources of {}", sources, ranks);
+  return std::make_unique<RandomIncast>(ranks, sources, seed);
 }
 
 std::unique_ptr<TrafficPattern> uniform_pattern(std::uint32_t ranks, std::uint32_t group, std::uint32_t shift,

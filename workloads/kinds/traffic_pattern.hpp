@@ -22,7 +22,11 @@ class TrafficPattern {
   virtual std::uint32_t destination_at(std::uint32_t source, std::uint32_t index, std::uint64_t /*start*/) const {
     return destination(source, index);
   }
-  /// Flows of all sources.
+  /// False for starts, which are numbered from 0, at which `source` issues nothing.
+  virtual bool sends_at(std::uint32_t /*source*/, std::uint64_t /*start*/) const { return true; }
+  /// All sources have the same starts.
+  virtual bool common_starts() const { return false; }
+  /// Flows of all sources at one start.
   virtual std::uint64_t all_flows() const = 0;
 };
 
@@ -37,6 +41,9 @@ std::unique_ptr<TrafficPattern> permutation_pattern(std::uint32_t ranks, std::ui
 std::unique_ptr<TrafficPattern> shift_pattern(std::uint32_t ranks, std::uint32_t shift);
 /// The `sources` ranks that follow `destination` (modulo ranks) send to it. Requires sources < ranks.
 std::unique_ptr<TrafficPattern> incast_pattern(std::uint32_t ranks, std::uint32_t destination, std::uint32_t sources);
+/// At each start, which is the same one for all, `sources` ranks that are drawn anew send to another one that is drawn
+/// anew. A function of seed and start. Requires 0 < sources < ranks.
+std::unique_ptr<TrafficPattern> random_incast_pattern(std::uint32_t ranks, std::uint32_t sources, std::uint64_t seed);
 /// At each start every rank sends to one rank that is drawn from the `group` ranks of the group `shift` behind its own,
 /// modulo the number of groups; never to itself. Consecutive ranks form a group; `group` divides `ranks`. A function of
 /// seed, source and start. Requires group >= 2, or shift not a multiple of the number of groups.

@@ -20,7 +20,7 @@ class Adaptive final : public LoadBalancing {
 };
 
 const Registration<LoadBalancing, Adaptive> adaptive_registration(
-    "adaptive", "each data packet to an equal-cost port whose queue is within a packet of the least");
+    "adaptive", "each packet to an equal-cost port whose queue is within a packet of the least");
 
 }  // namespace
 }  // namespace weft

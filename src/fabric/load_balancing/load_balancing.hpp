@@ -21,6 +21,15 @@
 
 namespace weft {
 
+/// Whether it is spread: data, and what its receiver answers, because switches that choose a path for each packet do
+/// not tell them apart, and receivers that spray answer on many paths, too (csg-htsim,
+/// sim/datacenter/fat_tree_switch.cpp: getNextHop; sim/ndp.cpp: send_ack). Credits of collectives and frames of other
+/// software keep their order.
+constexpr bool is_spread(PacketKind kind) {
+  return kind == PacketKind::data || kind == PacketKind::ack || kind == PacketKind::nack || kind == PacketKind::cnp ||
+         kind == PacketKind::pull;
+}
+
 /// The ports of a switch, for a discipline that decides by queues.
 class SwitchPorts {
  public:
@@ -51,8 +60,9 @@ class SwitchPorts {
 class SwitchBalancer {
  public:
   virtual ~SwitchBalancer() = default;
-  /// One of `ports`, of which there are at least two. An indirect call for each data packet and switch: a decision by
-  /// the moment cannot be shared by a batch, and beside the search of the ports it is a hundredth of the cost.
+  /// One of `ports`, of which there are at least two, for a packet that is_spread(). An indirect call for each packet
+  /// and switch: a decision by the moment cannot be shared by a batch, and beside the search of the ports it is a
+  /// hundredth of the cost.
   virtual std::uint16_t choose(const SwitchPorts& at, std::span<const std::uint16_t> ports, const RouteRequest& flow,
                                std::uint32_t psn, Time now) = 0;
 };
@@ -97,8 +107,8 @@ class LoadBalancing {
 
   /// spread() does something.
   virtual bool spreads() const { return false; }
-  /// The value that routing uses as the queue pair of each data packet; other packets keep theirs. One call for the
-  /// arrivals of a window.
+  /// The value that routing uses as the queue pair of each packet that is_spread(); others keep theirs. One call for
+  /// the arrivals of a window.
   virtual void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const {
     (void)arrivals;
     (void)requests;
@@ -118,8 +128,7 @@ class SpreadingBalancing : public LoadBalancing {
   bool spreads() const override { return true; }
   void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const override {
     for (std::size_t i = 0; i < arrivals.size(); ++i)
-      if (arrivals[i].packet->kind == PacketKind::data)
-        requests[i].queue_pair = Discipline::flow_of(*arrivals[i].packet);
+      if (is_spread(arrivals[i].packet->kind)) requests[i].queue_pair = Discipline::flow_of(*arrivals[i].packet);
   }
 };
 

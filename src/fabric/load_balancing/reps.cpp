@@ -70,16 +70,10 @@ class Reps final : public SpreadingBalancing<Reps> {
     if (const auto value = own.find("freezing")) parameters_.freezing = value->wait();
     own.finish();
   }
+  /// An answer travels with the entropy of its packet, as in the authors' simulator (csg-htsim, uecpacket.h): if all
+  /// ACKs of a connection had one path, its failure would stop a sender that has avoided the failed link.
   static std::uint32_t flow_of(const Packet& packet) {
     return static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 8 | packet.entropy));
-  }
-  /// An ACK travels with the entropy of its packet, as in the authors' simulator (csg-htsim, uecpacket.h): if all ACKs
-  /// of a connection had one path, its failure would stop a sender that has avoided the failed link.
-  void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const override {
-    for (std::size_t i = 0; i < arrivals.size(); ++i) {
-      const Packet& packet = *arrivals[i].packet;
-      if (packet.kind == PacketKind::data || packet.kind == PacketKind::ack) requests[i].queue_pair = flow_of(packet);
-    }
   }
   std::unique_ptr<SenderBalancer> at_sender() const override {
     return std::make_unique<RecycledEntropies>(parameters_);

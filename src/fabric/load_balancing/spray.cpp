@@ -8,14 +8,17 @@ namespace {
 
 class Spray final : public SpreadingBalancing<Spray> {
  public:
-  // In hardware UDP source ports select paths: one per path that the sender wants.
+  // In hardware UDP source ports select paths: one per path that the sender wants. An answer takes the one of the
+  // packet that it answers, whose distance from its own number is its payload.
   static std::uint32_t flow_of(const Packet& packet) {
-    return static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | packet.psn));
+    const bool answers = packet.kind != PacketKind::data;
+    const auto ahead = static_cast<std::uint32_t>(answers ? static_cast<std::int16_t>(packet.payload) : 0);
+    return static_cast<std::uint32_t>(
+        mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | (packet.psn + ahead)));
   }
 };
 
-const Registration<LoadBalancing, Spray> spray_registration("spray",
-                                                            "each data packet by a hash of its number: oblivious");
+const Registration<LoadBalancing, Spray> spray_registration("spray", "each packet by a hash of its number: oblivious");
 
 }  // namespace
 }  // namespace weft

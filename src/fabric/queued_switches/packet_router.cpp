@@ -58,7 +58,7 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
     return choice.port;
   }
   packet.route = LinkOutages::led_off;
-  if (packet.kind != PacketKind::data || state.balancers.empty()) {
+  if (state.balancers.empty() || !is_spread(packet.kind)) {
     std::uint16_t port = 0;
     routing.route(node.id, {&request, 1}, &port);
     return port;

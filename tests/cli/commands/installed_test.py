@@ -52,6 +52,8 @@ import weft_results; print(*weft_results.open("out.h5").tables)"""
         self.assertIn("torus_2d", self.call(weft, "propose", "16", folder=empty))
         self.assertIn("1024", self.call(weft, "plan", share / "workloads/incast.yaml", folder=empty))
         self.assertIn("energy_per_step", self.call(weft, "account", "out.h5", folder=empty))
+        self.call(weft, "describe", share / "workloads/permutation.yaml", "--set",
+                  "workload={kind: traffic, pattern: permutation, sizes: hadoop}", folder=empty)
         # Files are looked for here, and not where the program was built.
         selections = share / "collectives/selections"
         (selections / "ours.yaml").write_bytes((selections / "mpich.yaml").read_bytes())

@@ -296,6 +296,119 @@ TEST(Traffic, OnlyBackgroundTrafficIsWithoutEnd) {
   expect_complaint(start("on: 1 us, off: 1 us, law: pareto, shape: 1"), context_of(2), "x.yaml:1", {"shape"});
 }
 
+// Of n draws below u, the count has standard deviation sqrt(n u (1 - u)); between two points the law is linear.
+TEST(Traffic, SizesAreDrawnFromTheirDistribution) {
+  const std::string start = ", start: {process: periodic, interval: 1 us, count: 20000}}";
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, sizes: [[0 B, 0], [10 kB, 50], [10 kB, 60], [30 kB, 100]]" + start,
+      context_of(3));
+  const double count = 20000;
+  double sum = 0;
+  std::map<std::string, double> seen;
+  std::set<std::int64_t> other;
+  for (const Operation& operation : operations_of(*workload, 1)) {
+    const std::int64_t bytes = operation.bytes.count();
+    EXPECT_GE(bytes, 1);
+    EXPECT_LE(bytes, 30000);
+    sum += static_cast<double>(bytes);
+    if (bytes < 5000) ++seen["quarter"];
+    if (bytes == 10000) ++seen["step"];
+    if (bytes > 20000) ++seen["fifth"];
+    other.insert(bytes);
+  }
+  for (const auto& [name, share] : std::map<std::string, double>{{"quarter", 0.25}, {"step", 0.1}, {"fifth", 0.2}})
+    EXPECT_NEAR(seen[name], count * share, 4 * std::sqrt(count * share * (1 - share))) << name;
+  // Mean 0.5 * 5 kB + 0.1 * 10 kB + 0.4 * 20 kB; mean square 0.5 * 10^2/3 + 0.1 * 10^2 + 0.4 * (10^2 + 300 + 30^2)/3.
+  const double mean = 11500, square = 1e6 * (50.0 / 3 + 10 + 0.4 * 1300 / 3);
+  EXPECT_NEAR(sum / count, mean, 4 * std::sqrt((square - mean * mean) / count));
+  EXPECT_EQ(workload->estimate().bytes.count(), 2 * 20000 * 11500LL);
+  EXPECT_NE(operations_of(*workload, 1)[0].bytes, operations_of(*workload, 2)[0].bytes);
+  EXPECT_GT(other.size(), 5000U);
+  // The mean of the points of web searches, by hand.
+  const auto web = read_workload("{kind: traffic, pattern: incast, sizes: web_search" + start, context_of(2));
+  EXPECT_NEAR(static_cast<double>(web->estimate().bytes.count()) / 20000, 1711250, 1);
+}
+
+// Flows of 0 to 8192 B, all as likely, in packets of up to 4096 B: one and a half on average, each with 82 B more.
+TEST(Traffic, LoadCountsTheMeanOfADistribution) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, sizes: [[0 B, 0], [8192 B, 100]], start: {process: periodic, load: 0.5, count: "
+      "3}}",
+      context_of(2));
+  const auto operations = operations_of(*workload, 1);
+  ASSERT_EQ(operations.size(), 3U);
+  EXPECT_EQ(operations[2].not_before.ps(), 2 * std::llround((4096 + 1.5 * 82) * 8e12 / (400e9 * 0.5)));
+}
+
+TEST(Traffic, FlowsMayHaveQueuePairsOfTheirOwn) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: pairs, pairs: [[0, 1], [0, 1]], size: 10 B, queue_pairs: 2, reuse_queue_pairs: false, "
+      "start: [0 us, 1 us]}",
+      context_of(2));
+  std::vector<std::uint32_t> numbers;
+  for (const Operation& operation : operations_of(*workload, 0)) numbers.push_back(operation.queue_pair);
+  EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// Three of 16 ranks send to another one at each start, which is the same for all: every rank is as often the
+// destination (chi-square of 15 degrees of freedom: mean 15, variance 30) and as often a source.
+TEST(Traffic, RandomIncastsHaveCommonStarts) {
+  const int starts = 8000;
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, destination: random, sources: 3, size: 4096 B, "
+      "start: {process: poisson, load: 0.02, count: 8000}}",
+      context_of(16));
+  EXPECT_EQ(workload->estimate().messages, 3U * starts);
+  std::map<Time, std::set<std::uint32_t>> sources, destinations;
+  std::map<std::uint32_t, double> sent, received;
+  for (std::uint32_t rank = 0; rank < 16; ++rank)
+    for (const Operation& operation : operations_of(*workload, rank)) {
+      EXPECT_NE(operation.peer.value(), rank);
+      sources[operation.not_before].insert(rank);
+      destinations[operation.not_before].insert(operation.peer.value());
+      ++sent[rank];
+    }
+  ASSERT_EQ(sources.size(), static_cast<std::size_t>(starts));
+  for (const auto& [time, ranks] : sources) EXPECT_EQ(ranks.size(), 3U);
+  for (const auto& [time, ranks] : destinations) {
+    ASSERT_EQ(ranks.size(), 1U);
+    ++received[*ranks.begin()];
+  }
+  double sum = 0;
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    const double expected = starts / 16.0;
+    sum += (received[rank] - expected) * (received[rank] - expected) / expected;
+    const double share = 3.0 / 16;
+    EXPECT_NEAR(sent[rank], starts * share, 4 * std::sqrt(starts * share * (1 - share)));
+  }
+  EXPECT_LT(sum, 15 + 5 * std::sqrt(30.0));
+  // The load is that of all hosts together: 3 flows of 16 ports at each start.
+  const double mean = 3.0 / 16 * static_cast<double>(wire_bytes(4096)) * 8e12 / (400e9 * 0.02);
+  EXPECT_NEAR(static_cast<double>(sources.rbegin()->first.ps()) / starts, mean, 4 * mean / std::sqrt(starts));
+}
+
+TEST(Traffic, ComplaintsAboutSizes) {
+  const auto context = context_of(4);
+  const std::string start = "kind: traffic\npattern: permutation\n";
+  expect_complaint(start + "sizes: web_serch\n", context, "x.yaml:3", {"did you mean 'web_search'"});
+  expect_complaint(start + "size: 1 B\nsizes: hadoop\n", context, "x.yaml:4", {"both 'size' and 'sizes'"});
+  expect_complaint(start + "sizes:\n- [0 B, 0]\n- [1 kB, 50]\n", context, "x.yaml:3", {"2 points", "50 %", "100 %"});
+  expect_complaint(start + "sizes:\n- [0 B, 10]\n- [1 kB, 100]\n", context, "x.yaml:4", {"first point has 10 %"});
+  expect_complaint(start + "sizes:\n- [1 kB, 0]\n- [1 B, 100]\n", context, "x.yaml:5", {"1 B follow 1000 B"});
+  expect_complaint(start + "sizes:\n- [1 B, 0]\n- [2 B, 50]\n- [3 B, 40]\n", context, "x.yaml:6", {"40 % follow 50 %"});
+  expect_complaint(start + "sizes:\n- [1 B, 0]\n- 3\n", context, "x.yaml:5", {"a point is"});
+  expect_complaint(start + "sizes: []\n", context, "x.yaml:3", {"0 points"});
+  const std::string path = testing::TempDir() + "/flow_sizes.txt";
+  const auto expect_of_file = [&](const std::string& text, const std::string& line, const std::string& part) {
+    std::ofstream(path) << text;
+    expect_complaint(start + "sizes: " + path + "\n", context, path + line, {part});
+  };
+  expect_of_file("0 0\n\n10 x\n", ":3", "10000 15");
+  expect_of_file("# a comment\n0 0\n10\n", ":3", "found '10'");
+  expect_of_file("0 0\n10 50\n5 100\n", ":3", "5 B follow 10 B");
+  expect_of_file("0 0\n10 50\n", ":2", "100 %");
+}
+
 TEST(Traffic, IntervalIsTaken) {
   const auto workload =
       read_workload("{kind: traffic, pattern: incast, size: 1 B, start: {process: periodic, interval: 3 us, count: 3}}",
