@@ -86,6 +86,15 @@ std::vector<FlowSizes::Point> read_list(const Spec& list) {
   return points;
 }
 
+bool is_one_size(const Spec& value) {
+  try {
+    static_cast<void>(value.bytes());
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 /// The integral of ceil(t / m) from 0 to x.
 double packets_up_to(double x, double m) {
   const double whole = std::floor(x / m);
@@ -101,6 +110,11 @@ FlowSizes::FlowSizes(std::vector<Point> points) : points_(std::move(points)) {
 
 FlowSizes FlowSizes::read(const Spec& sizes, const std::string& directory) {
   if (sizes.is_sequence()) return FlowSizes(read_list(sizes));
+  if (is_one_size(sizes))
+    throw sizes.error(
+        fmt::format("found '{}', one size; did you mean 'size'? 'sizes' is a distribution: its name, a "
+                    "file, or a list of points [size, percentage]",
+                    sizes.text()));
   return FlowSizes(read_file(resolve_file(sizes, directory, "flow_sizes", ".txt")));
 }
 

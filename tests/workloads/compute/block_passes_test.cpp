@@ -282,7 +282,8 @@ TEST(BlockPasses, TransformerEnginesRingComputesBlocks) {
         EXPECT_TRUE(segment.beside);
         sent.push_back(segment.size.count());
       }
-      EXPECT_DOUBLE_EQ(core, (backward ? 2.5 : 1) * 4 * static_cast<double>(s * s) * a * d / 2 / c);
+      EXPECT_DOUBLE_EQ(core,
+                       (backward ? 2.5 : 1) * 4 * static_cast<double>(s * s * a * d) / 2 / static_cast<double>(c));
       std::vector<std::int64_t> expected(c - 1, (backward ? 4 : 2) * elements);
       if (backward) {
         expected.front() = 2 * elements;
