@@ -112,8 +112,8 @@ FlowSizes FlowSizes::read(const Spec& sizes, const std::string& directory) {
   if (sizes.is_sequence()) return FlowSizes(read_list(sizes));
   if (is_one_size(sizes))
     throw sizes.error(
-        fmt::format("found '{}', one size; did you mean 'size'? 'sizes' is a distribution: its name, a "
-                    "file, or a list of points [size, percentage]",
+        fmt::format("'sizes' is a distribution: its name, a file, or a list of points [size, percentage]; "
+                    "found '{}', one size: did you mean 'size'?",
                     sizes.text()));
   return FlowSizes(read_file(resolve_file(sizes, directory, "flow_sizes", ".txt")));
 }
