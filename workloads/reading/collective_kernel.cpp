@@ -321,17 +321,19 @@ const CollectiveTransport& collective_transport(const Spec& where, const std::st
 }
 
 void settle_collective_kernel(const Spec& where, CollectiveCall& call, bool nccl) {
-  const CollectiveTuning& tuning = call.tuning;
+  CollectiveTuning& tuning = call.tuning;
+  tuning.own_launch = tuning.launch;
   const bool given = tuning.launch > Time() || tuning.step_latency > Time() || tuning.reduce_rate.bps() > 0 ||
                      tuning.copy_rate.bps() > 0;
   std::string name = tuning.kernel;
   if (name.empty() && nccl && !given && call.graph) name = call.graph->speeds().kernel;
   if (name.empty() || name == "none" || call.communicator->size() < 2) return;
+  tuning.kernel = name;
   use_kernel(collective_kernel(where, name, tuning.constants), call);
   if (!call.graph || call.graph->servers() < 2) return;
-  const std::string transport = tuning.transport.empty() ? call.graph->speeds().transport : tuning.transport;
-  if (!transport.empty() && transport != "none")
-    use_transport(collective_transport(where, transport, tuning.constants), call);
+  if (tuning.transport.empty()) tuning.transport = call.graph->speeds().transport;
+  if (!tuning.transport.empty() && tuning.transport != "none")
+    use_transport(collective_transport(where, tuning.transport, tuning.constants), call);
 }
 
 void read_latencies(const Spec& spec, CollectiveTuning& tuning) {

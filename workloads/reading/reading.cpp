@@ -197,7 +197,7 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
     options.tuning.constants = static_cast<ConstantsLevel>(index_of(*level, {"low", "mid", "high"}));
   if (const auto version = spec.find("nccl_version"))
     options.tuning.nccl_version =
-        static_cast<NcclVersion>(index_of(*version, {"2.18", "2.21", "2.23", "2.27", "2.28", "2.30"}));
+        static_cast<NcclVersion>(index_of(*version, {nccl_version_names.begin(), nccl_version_names.end()}));
   if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();
   if (const auto time = spec.find("step_latency")) options.tuning.step_latency = time->time();
   if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();

@@ -117,9 +117,10 @@ struct CollectiveTuning {
   std::uint32_t splits = 0;           ///< parts that by_dimension sends through the dimensions; 0: one per channel
   bool each_dimension_whole = false;  ///< by_dimension reduces everything in each dimension in turn
   /// How fast accelerators run NCCL's collectives: a name of collectives/kernels, or none. Empty: that of the machine's
-  /// servers where NCCL chooses the algorithm, else none.
+  /// servers where NCCL chooses the algorithm, else none. Of a settled call the one that it has.
   std::string kernel;
   Time launch;                        ///< from the start of a call to its first step: the kernel launch
+  Time own_launch;                    ///< of a settled call: `launch` without that of `kernel`
   Time step_latency;                  ///< of each slice that a rank handles, before it goes on
   Time stage_latency;                 ///< more of each slice of a step that is not joined
   Bandwidth stage_rate;               ///< such a slice takes at least its bytes at this rate more; 0: no time
@@ -132,7 +133,8 @@ struct CollectiveTuning {
   Bandwidth pace_rate{};              ///< bytes of a channel, while what passes through is not delayed; 0: no limit
   bool paces_own_data = true;         ///< a rank's own data are delayed as well, so that the first slice is
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
-  /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`.
+  /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`. Of a settled call
+  /// the one that it has.
   std::string transport;
   /// Of a message to another server, instead of message_latency; below 0: there is no such difference.
   Time network_latency = Time::from_ps(-1);

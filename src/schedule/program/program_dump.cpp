@@ -202,6 +202,24 @@ class ProgramDump {
     return fmt::format("[{}]", fmt::join(names, ", "));
   }
 
+  /// Names of a kernel and a transport give all times again, of which most have no keys.
+  static std::string times_of(const CollectiveTuning& t) {
+    std::string text;
+    if (t.nccl_version != CollectiveTuning().nccl_version)
+      text += fmt::format(", nccl_version: '{}'", to_text(t.nccl_version));
+    if (!t.kernel.empty() && t.kernel != "none") {
+      text += ", collective_kernel: " + yaml_text(t.kernel);
+      if (!t.transport.empty()) text += ", collective_transport: " + yaml_text(t.transport);
+      if (t.constants != ConstantsLevel::mid)
+        text += fmt::format(", kernel_constants: {}", t.constants == ConstantsLevel::low ? "low" : "high");
+      return text;
+    }
+    if (t.step_latency > Time()) text += ", step_latency: " + to_text(t.step_latency);
+    if (t.reduce_rate > Bandwidth()) text += ", reduce_rate: " + to_text(t.reduce_rate);
+    if (t.copy_rate > Bandwidth()) text += ", copy_rate: " + to_text(t.copy_rate);
+    return text;
+  }
+
   std::string tuning_name(const CollectiveCall& call) {
     const CollectiveTuning& t = call.tuning;
     const bool file = is_schedule_file(call.algorithm);
@@ -210,7 +228,7 @@ class ProgramDump {
     const auto count = [&text](const char* key, std::uint32_t value, std::uint32_t usual) {
       if (value != usual) text += fmt::format(", {}: {}", key, value);
     };
-    count("channels", t.channels, 1);
+    count("channels", t.channels, 0);
     count("slices_per_chunk", t.slices, 0);
     count("credits", t.credits, 0);
     count("ranks_per_server", t.ranks_per_server, 0);
@@ -222,10 +240,8 @@ class ProgramDump {
       text += ", dimension_algorithms: " + list_of(t.dimension_algorithms, call.kind);
     count("splits", t.splits, 0);
     if (t.each_dimension_whole) text += ", each_dimension_whole: true";
-    if (t.launch > Time()) text += ", launch_latency: " + to_text(t.launch);
-    if (t.step_latency > Time()) text += ", step_latency: " + to_text(t.step_latency);
-    if (t.reduce_rate > Bandwidth()) text += ", reduce_rate: " + to_text(t.reduce_rate);
-    if (t.copy_rate > Bandwidth()) text += ", copy_rate: " + to_text(t.copy_rate);
+    if (t.own_launch > Time()) text += ", launch_latency: " + to_text(t.own_launch);
+    text += times_of(t);
     return tunings_.try_emplace(text + "}", fmt::format("t{}", tunings_.size())).first->second;
   }
 

@@ -223,6 +223,19 @@ class Dump(WorkloadTest):
         self.assert_same_when_read_back(
             self.job(parallelism={"tensor": 4, "data": 2}), "--set", "network.fidelity=ideal")
 
+    def test_collectives_on_servers(self):
+        """With the times of NCCL's kernels on two servers of eight H100, and of its messages between them."""
+        servers = {"kind": "leaf_spine", "leaves": 8, "spines": 1, "hosts_per_leaf": 2, "link_rate": "400 Gb/s", "link_delay": "500 ns",
+                   "server": {"design": "hgx_h100", "wiring": "rail"}}  # fmt: skip
+        for workload in [
+            {"parallelism": {"tensor": 8, "data": 2, "sequence": True}},
+            {"parallelism": {"tensor": 2, "data": 8}, "nccl_version": "2.18", "kernel_constants": "high", "micro_batch": 4},
+            {"parallelism": {"data": 16}, "algorithm": "ring", "launch_latency": "3 us", "step_latency": "1 us"},
+        ]:
+            with self.subTest(workload=workload):
+                text = self.assert_same_when_read_back(self.job(topology=servers, **workload), "--set", "network.fidelity=ideal")
+                self.assertEqual("collective_kernel" in text, "algorithm" not in workload)
+
     def test_uneven_routing(self):
         text = self.assert_same_when_read_back(
             self.job(model=MIXTURE, parallelism={"expert": 4, "pipeline": 2, "data": 4}, micro_batches=2,
