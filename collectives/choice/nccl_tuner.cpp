@@ -407,7 +407,13 @@ class NcclTuner : public CollectiveSelector {
       const std::uint32_t heads = call.graph->speeds().nvls_heads;
       return nvls_tree_chunk(call.size.count(), choice.channels, heads, regions.nvls_tree_chunk);
     }
-    if (choice.algorithm != "ring" || choice.protocol != Protocol::simple) return 0;
+    if (choice.protocol != Protocol::simple) return 0;
+    if (choice.algorithm == "double_binary_tree") {
+      if (call.tuning.nccl_version != NcclVersion::v2_18) return regions.step;
+      const std::uint32_t servers = call.graph->servers();
+      return early_tree_chunk(call.size.count(), choice.channels, servers, call.graph->size() / servers, regions.step);
+    }
+    if (choice.algorithm != "ring") return 0;
     return regions.step * (chain ? 1 : nccl_steps / 2);
   }
 

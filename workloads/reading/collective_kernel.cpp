@@ -102,6 +102,7 @@ class KernelReader {
   CollectiveTransport transport(const Spec& spec) const {
     CollectiveTransport transport;
     transport.turn = time(spec, "turn");
+    transport.pass = spec.has("pass") ? time(spec, "pass") : transport.turn;
     transport.ll = time(spec, "ll");
     transport.ll128 = time(spec, "ll128");
     transport.host_read = time(spec, "host_read");
@@ -247,12 +248,12 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
 /// host's memory, which says that the message has come, and then the mode of the chunk's slot. A sender reads the mode,
 /// too. Sends and receives share their buffers among all peers: there the sender also waits for a counter, and both
 /// read the offset of each chunk. The rest of the way is that of LL128, whose receivers poll the memory of their GPU,
-/// and two turns of the receiver's proxy, to see that the message has come and to count it (src/transport/net.cc,
+/// and two passes of the receiver's proxy, to see that the message has come and to count it (src/transport/net.cc,
 /// recvProxyProgress).
 void use_simple(const CollectiveTransport& transport, Time host_read, bool shared_buffers, CollectiveTuning& tuning) {
   const std::int64_t reads = shared_buffers ? 2 : 1;
   tuning.network_step = host_read * reads;
-  tuning.network_latency = transport.ll128 + transport.turn * 2 + host_read * reads;
+  tuning.network_latency = transport.ll128 + transport.pass * 2 + host_read * reads;
 }
 
 /// Channels that pass the host's memory at one accelerator, in one direction. A ring enters a server at one accelerator

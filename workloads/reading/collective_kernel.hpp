@@ -49,6 +49,7 @@ struct CollectiveKernel {
 /// collectives/transports/*.yaml explains each value.
 struct CollectiveTransport {
   Time turn;       ///< of a message at the thread that hands an accelerator's messages to the NIC, one after another
+  Time pass;       ///< of that thread's look at a message that it receives
   Time ll;         ///< latency of a message, by protocol
   Time ll128;      ///< and of Simple without its reads of the host's memory
   Time host_read;  ///< of an accelerator's read of the host's memory, until the value is there

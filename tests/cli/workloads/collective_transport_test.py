@@ -71,6 +71,15 @@ class CollectiveTransport(ProgramTest):
             expected = picoseconds("turn") + latency - self.message(protocol)
             self.assertAlmostEqual(self.more(protocol=protocol), expected, delta=2, msg=protocol)
 
+    def test_passes_of_the_receivers_proxy(self):
+        # A look at a message takes no post. EFA's file has its own time of it (collectives/transports/efa.yaml): by hand, with the middle values,
+        # a turn of 5.3 us, and then 23.5 + 6 x 1.32 + 2 x 0.3 = 32.02 us.
+        efa = yaml.safe_load((SOURCE / "collectives/transports/efa.yaml").read_text())
+        turn, way, read, look = (float(efa[key][1].removesuffix(" us")) for key in ("turn", "ll128", "host_read", "pass"))
+        self.assertAlmostEqual(way + 6 * read + 2 * look, 32.02)
+        expected = round((turn + 32.02) * 1e6) - self.message("simple")
+        self.assertAlmostEqual(self.more({"collective_transport": "efa"}, protocol="simple"), expected, delta=2)
+
     def test_reads_of_the_hosts_memory(self):
         # By hand with the middle values: 5.7 + 6 x 1.32 + 2 x 0.3 = 14.22 us, where a GPU reads over PCIe.
         self.assertEqual(send(), 14_220_000)

@@ -45,6 +45,15 @@ class CollectiveTuner(ProgramTest):
         self.assertEqual(self.choice(two, "31MiB", "--switches-reduce"), ("nvls_tree simple", PLUGIN))
         self.assertIn(MODEL, self.choice(two, "31MiB")[1])
 
+    def test_chunks_of_the_plugins_buffers(self):
+        # NCCL_BUFFSIZE 8 MiB has eight steps of 1 MiB, and a tree's chunk of Simple is a step (NCCL src/enqueue.cc, calcCollChunking): 1 GiB on 16
+        # channels, up and down the 15 links of a tree of 16 GPUs, 16 x 2 x 15 x 64 messages. NCCL's own buffers are half as large.
+        for tuner, messages in ("ofi_p5", 30720), ("none", 61440):
+            done = weft("collective", "nccl_tree", "--kind", "all_reduce", "--on", self.write(cluster(2, collective_tuner=tuner)), "--size", "1GiB",
+                        "--check", folder=self.folder)  # fmt: skip
+            self.assertEqual(done.code, 0, done)
+            self.assertIn(f"in {messages} messages;", done.out, tuner)
+
     def test_where_no_region_is(self):
         # The plugin knows no gathers of eight GPUs of each server, and a table is for all GPUs of its servers.
         self.assertIn(MODEL, self.choice(cluster(4), "1MiB", kind="all_gather")[1])

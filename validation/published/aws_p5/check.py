@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import csv
 
-from measured_times import add_times, larger_packets
+from measured_times import add_errors, add_times, larger_packets, named
 
-SOURCE = "crazyguitar/aws-gpu-communication-benchmark a77f70d, 4fdb5a4, AWS p5.48xlarge; aws/aws-k8s-tester pull request 585"
+SOURCE = ("crazyguitar/aws-gpu-communication-benchmark a77f70d, 4fdb5a4, AWS p5.48xlarge; aws/aws-k8s-tester pull request 585; "
+          "aws-ia/terraform-aws-eks-blueprints 0426f2b")  # fmt: skip
 
 MIB = 1 << 20
 OF_A_SERVER = 8
@@ -12,6 +13,8 @@ PARTS = 2  # of a message: channels to a peer in NCCL 2.28
 # Bytes of all-reduces of 16 H100 on two p5.48xlarge, us, out of place (aws/aws-k8s-tester, pull request 585, comment of 2025-02-19): `ll` of
 # collectives/transports/efa.yaml is calibrated on them, as NCCL's own model chooses (README.md).
 SMALL = {16: 69.29, 32: 69.08, 64: 69.10, 128: 68.37}
+# `turn` of collectives/transports/efa.yaml is calibrated on eks.csv up to here: trees of LL128, as the plugin's tuner chooses.
+TREES_UP_TO = 16 * MIB
 # Calls whose bytes take most of their time: collective, GPUs, and MiB. Percent.
 HELD = [("all_reduce", gpus, 512) for gpus in (16, 32, 64)] + [("all_to_all", gpus, 512) for gpus in (32, 64)]
 WITHIN = 15
@@ -55,6 +58,15 @@ def check(case):
     own_model = {"workload.collective": "all_reduce", "workload.ranks": 16, "topology.server.collective_tuner": "none"}
     add_times(case, f"16 H100, NCCL's own choice, calibrated on: all_reduce of {', '.join(map(str, SMALL))} B", SMALL.values(),
               [case.run(own_model | {"workload.size": f"{size} B"})[0].time / 1e6 for size in SMALL])  # fmt: skip
+    with open(case.folder / "eks.csv", encoding="utf-8") as file:
+        eks = {int(row["bytes"]): float(row["time_us"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    for what, sizes in (("trees of LL128, calibrated on", [size for size in eks if size <= TREES_UP_TO]),
+                        ("NVLink SHARP and trees, predicted", [size for size in eks if size > TREES_UP_TO])):  # fmt: skip
+        changes = {"workload.collective": "all_reduce", "workload.ranks": 16, "topology.hosts_per_leaf": 2}
+        changes |= larger_packets(case.experiment["network"], PACKETS)
+        ours = [case.run(changes | {"workload.size": f"{size} B"})[0].time / 1e6 for size in sizes]
+        add_times(case, f"16 H100 on EKS, {what}: all_reduce of {', '.join(map(named, sizes))}", [eks[size] for size in sizes], ours)
+        add_errors(case, f"16 H100 on EKS, {what}", [(eks[size], us) for size, us in zip(sizes, ours, strict=True)])
     by_model = {"topology.server.collective_tuner": "none"}
     for gpus in (16, 32, 64):
         sizes = [mib for collective, of, mib in pairs if (collective, of) == ("all_reduce", gpus)]
