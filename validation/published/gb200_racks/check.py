@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import csv
 
-from measured_times import named
+from measured_times import add_errors, add_times, named
 
-SOURCE = "oracle-quickstart/oci-gpu-quickstarts 140fc62, GB200 NVL72"
+SOURCE = "oracle-quickstart/oci-gpu-quickstarts 140fc62, GB200 NVL72; oracle-quickstart/oci-hpc-oke, branch gb200"
 
 MIB = 1 << 20
 LARGE, LARGEST = 4096 * MIB, 8192 * MIB  # bytes, of measurements
 OF_A_RACK = 64
+SMALL = 256 << 10  # bytes: the plan's two classes
 # Two sizes in MiB that give our rate, by GPUs; and percent by which it may be off, None: shown beside the measured one.
 ALL_TO_ALL = {4: (1024, 2048, None), 8: (1024, 2048, None), 64: (512, 1024, 15), 128: (64, 128, 10), 192: (48, 96, None)}
 ALL_REDUCE = {4: (1024, 2048, 10), 128: (128, 256, 10)}
@@ -21,6 +22,17 @@ def rate(first, second):
 
 def racks(gpus):
     return f"{gpus} GB200" + ("" if gpus <= OF_A_RACK else f" of {gpus // OF_A_RACK} racks")
+
+
+def add_two_racks(case):
+    """All-reduces of small and middle sizes, which no constant and no choice was made for."""
+    with open(case.folder / "two_racks.csv", encoding="utf-8") as file:
+        measured = {int(row["bytes"]): float(row["time_us"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    changes = {"workload.collective": "all_reduce", "workload.ranks": 2 * OF_A_RACK}
+    ours = {size: case.run(changes | {"workload.size": f"{size} B"})[0].time / 1e6 for size in measured}
+    add_times(case, f"{racks(2 * OF_A_RACK)}, NCCL 2.29.2: all_reduce of {', '.join(map(named, measured))}", measured.values(), ours.values())
+    for what, sizes in (("up to 256 KiB", [size for size in measured if size <= SMALL]), ("larger", [size for size in measured if size > SMALL])):
+        add_errors(case, f"{racks(2 * OF_A_RACK)}, {what}, predicted", [(measured[size], ours[size]) for size in sizes])
 
 
 def check(case):
@@ -49,3 +61,4 @@ def check(case):
         theirs = rate(*((size, measured["all_reduce", gpus, size]) for size in (LARGE, LARGEST)))
         add(f"{racks(gpus)}: bytes of an all_reduce over time, what {named(LARGEST)} have more than {named(LARGE)}", theirs,
             ours("all_reduce", gpus, (small, large)), within)  # fmt: skip
+    add_two_racks(case)
