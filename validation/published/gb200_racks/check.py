@@ -9,6 +9,7 @@ MIB = 1 << 20
 LARGE, LARGEST = 4096 * MIB, 8192 * MIB  # bytes, of measurements
 OF_A_RACK = 64
 SMALL = 256 << 10  # bytes: the plan's two classes
+TREES_UP_TO = 16 * MIB  # of the row without NVLink SHARP
 # Two sizes in MiB that give our rate, by GPUs; and percent by which it may be off, None: shown beside the measured one.
 ALL_TO_ALL = {4: (1024, 2048, None), 8: (1024, 2048, None), 64: (512, 1024, 15), 128: (64, 128, 10), 192: (48, 96, None)}
 ALL_REDUCE = {4: (1024, 2048, 10), 128: (128, 256, 10)}
@@ -33,6 +34,10 @@ def add_two_racks(case):
     add_times(case, f"{racks(2 * OF_A_RACK)}, NCCL 2.29.2: all_reduce of {', '.join(map(named, measured))}", measured.values(), ours.values())
     for what, sizes in (("up to 256 KiB", [size for size in measured if size <= SMALL]), ("larger", [size for size in measured if size > SMALL])):
         add_errors(case, f"{racks(2 * OF_A_RACK)}, {what}, predicted", [(measured[size], ours[size]) for size in sizes])
+    trees = [size for size in measured if size <= TREES_UP_TO]
+    changes["topology.server.nvlink_sharp"] = False
+    add_times(case, f"one change, {racks(2 * OF_A_RACK)}: all_reduce of {', '.join(map(named, trees))} without NVLink SHARP",
+              [measured[size] for size in trees], [case.run(changes | {"workload.size": f"{size} B"})[0].time / 1e6 for size in trees])  # fmt: skip
 
 
 def check(case):
