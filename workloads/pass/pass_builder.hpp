@@ -72,8 +72,8 @@ class PassBuilder {
                      std::int64_t width) const;
   /// Of all tokens' vectors as GEMMs read them, with their scales.
   Bytes gathered_bytes(std::int64_t width) const;
-  /// Buffers of userbuffers have no room for scales of MXFP8: a call of NCCL gathers them before, and the GEMM waits for
-  /// it (NVIDIA, Transformer Engine, pytorch/module/base.py, fill_userbuffers_buffer_for_all_gather).
+  /// Buffers of userbuffers have no room for scales of MXFP8: a call of NCCL gathers them before, and the GEMM waits
+  /// for it (NVIDIA, Transformer Engine, pytorch/module/base.py, fill_userbuffers_buffer_for_all_gather).
   bool gathers_scales() const;
   void gather_scales(std::vector<Segment>& to) const;
   /// Of all tokens' hidden vectors in a buffer.

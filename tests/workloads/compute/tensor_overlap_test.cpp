@@ -119,8 +119,9 @@ TEST(TensorOverlap, GradientsInMxfp8AreGatheredTwice) {
     }
 }
 
-// Buffers have a byte for each element. Its scales, a byte for each 32, are gathered before by a call for which the GEMM
-// waits: one for each gather of a pass, forward 2, backward 2 of gradients along rows and along columns, and 2 in bulk.
+// Buffers have a byte for each element. Its scales, a byte for each 32, are gathered before by a call for which the
+// GEMM waits: one for each gather of a pass, forward 2, backward 2 of gradients along rows and along columns, and 2 in
+// bulk.
 TEST(TensorOverlap, ScalesOfMxfp8AreGatheredBefore) {
   const PartPasses plain = Overlapped(false, "mxfp8").passes(), cut = Overlapped(true, "mxfp8").passes();
   const auto scales_of = [](const std::vector<Segment>& pass) {
