@@ -46,10 +46,12 @@ void PassBuilder::gather_beside(std::vector<Segment>& to, OverlappedGemm which, 
   const Product product = product_of(gemm, gradient);
   const std::string& precision = setup_.description->precision;
   reduce_magnitude(to);
+  gather_scales(to);
   // Columns of what is scaled in blocks are gathered besides, for the gradients of weights, beside the whole GEMM
   // (pytorch/module/linear.py: bulk_overlap_ag_with_external_gemm).
-  const Bytes whole = gathered_bytes(h_);
+  const Bytes whole = buffered_bytes();
   if (gradient && is_scaled_in_blocks(precision)) {
+    gather_scales(to);
     to.push_back(tensor_collective(gathered, CollectiveKind::all_gather));
     to.back().group = GroupKind::tensor_overlap;
     to.back().size = whole;
@@ -94,7 +96,25 @@ void PassBuilder::in_bulk(std::vector<Segment>& to, std::size_t begin, Overlappe
     if (to[i].kind != Segment::Kind::collective) continue;
     to[i].group = GroupKind::tensor_overlap;
     to[i].beside = true;
+    if (to[i].collective != CollectiveKind::all_gather || !gathers_scales()) continue;
+    to[i].size = buffered_bytes();
+    std::vector<Segment> scales;
+    gather_scales(scales);
+    to.insert(to.begin() + static_cast<std::ptrdiff_t>(i), scales.front());
+    ++i;
   }
+}
+
+bool PassBuilder::gathers_scales() const { return setup_.description->precision == "mxfp8"; }
+
+Bytes PassBuilder::buffered_bytes() const {
+  return gathers_scales() ? bytes_of(tokens_, h_, element_bytes(setup_.description->precision)) : gathered_bytes(h_);
+}
+
+void PassBuilder::gather_scales(std::vector<Segment>& to) const {
+  if (!gathers_scales()) return;
+  to.push_back(tensor_collective("scales gather", CollectiveKind::all_gather));
+  to.back().size = Bytes(scale_bytes(setup_.description->precision, tokens_ * h_));
 }
 
 void PassBuilder::set_beside(Work& work, OverlappedGemm which) const {

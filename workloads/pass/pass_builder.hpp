@@ -72,6 +72,12 @@ class PassBuilder {
                      std::int64_t width) const;
   /// Of all tokens' vectors as GEMMs read them, with their scales.
   Bytes gathered_bytes(std::int64_t width) const;
+  /// Buffers of userbuffers have no room for scales of MXFP8: a call of NCCL gathers them before, and the GEMM waits
+  /// for it (NVIDIA, Transformer Engine, pytorch/module/base.py, fill_userbuffers_buffer_for_all_gather).
+  bool gathers_scales() const;
+  void gather_scales(std::vector<Segment>& to) const;
+  /// Of all tokens' hidden vectors in a buffer.
+  Bytes buffered_bytes() const;
   /// Where each tensor has a scale of its own, ranks that gather it in fp8 agree on its largest magnitude before
   /// (pytorch/module/layernorm_linear.py, linear.py: set_quantizer_amax_reduction_group, with sequence parallelism;
   /// pytorch/csrc/quantizer.cpp: Float8CurrentScalingQuantizer::quantize_impl).

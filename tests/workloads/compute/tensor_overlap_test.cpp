@@ -119,6 +119,31 @@ TEST(TensorOverlap, GradientsInMxfp8AreGatheredTwice) {
     }
 }
 
+// Buffers have a byte for each element. Its scales, a byte for each 32, are gathered before by a call for which the
+// GEMM waits: one for each gather of a pass, forward 2, backward 2 of gradients along rows and along columns, and 2 in
+// bulk.
+TEST(TensorOverlap, ScalesOfMxfp8AreGatheredBefore) {
+  const PartPasses plain = Overlapped(false, "mxfp8").passes(), cut = Overlapped(true, "mxfp8").passes();
+  const auto scales_of = [](const std::vector<Segment>& pass) {
+    std::vector<std::int64_t> sizes;
+    for (const Segment& segment : pass)
+      if (segment.what == "scales gather") {
+        EXPECT_EQ(segment.group, GroupKind::tensor);
+        EXPECT_FALSE(segment.beside);
+        sizes.push_back(segment.size.count());
+      }
+    return sizes;
+  };
+  EXPECT_EQ(scales_of(cut.forward), std::vector<std::int64_t>(2, Llama::n / 32));
+  EXPECT_EQ(scales_of(cut.backward), std::vector<std::int64_t>(6, Llama::n / 32));
+  EXPECT_EQ(moved(cut.forward), moved(plain.forward));
+  for (const Segment& segment : cut.forward)
+    if (segment.kind == Segment::Kind::gathering) EXPECT_EQ(4 * segment.size.count(), Llama::n);
+  for (const Segment& segment : cut.backward)
+    if (segment.what == "MLP gather again") EXPECT_EQ(segment.size.count(), Llama::n);
+  EXPECT_TRUE(scales_of(Overlapped(true, "fp8").passes().forward).empty());
+}
+
 TEST(TensorOverlap, ExpertsHaveNoBuffers) {
   const PartPasses cut = Overlapped(true, "bf16", "mixtral-8x7b").passes();
   EXPECT_EQ(in_parts(cut.forward), (Names{"attention QKV", "attention projection"}));
