@@ -168,16 +168,17 @@ std::int32_t StagePlanner::launch_kernels(std::int64_t kernels, const PlannedOpe
 // launched next.
 std::int32_t StagePlanner::launches(std::int64_t kernels, Time each, const PlannedOperation& operation) {
   if (setup_.pass.kernels().host->waits_for_launches || kernels == 0) return launch_for(kernels * each, operation);
-  if (host_waits_ != no_operation) launch_rest(operation);
+  if (host_waits_ != no_operation) launch_rest();
   const Time rest = std::exchange(rest_of_launches_, (kernels - 1) * each);
+  launched_ = operation;
   return launch_for(rest + each, operation);
 }
 
-void StagePlanner::launch_rest(const PlannedOperation& operation) {
+void StagePlanner::launch_rest() {
   const Time rest = std::exchange(rest_of_launches_, Time());
   if (rest == Time()) return;
   const std::int32_t waited = std::exchange(host_waits_, no_operation);
-  launch_for(rest, operation);
+  launch_for(rest, launched_);
   host_waits_ = waited;
 }
 
@@ -315,9 +316,7 @@ void StagePlanner::gather_message(SlotWalk& walk, const PlannedOperation& messag
 
 void StagePlanner::finish(SlotWalk& walk) {
   walk.done = true;
-  PlannedOperation of_slot;
-  describe(walk, of_slot);
-  launch_rest(of_slot);
+  launch_rest();
   const auto& host = setup_.pass.kernels().host;
   if (host && host->waits_for_chunks) host_waits_ = walk.chain;
   const auto operation = message(walk, false);
