@@ -199,6 +199,8 @@ struct KernelCatalogue {
     Time kernel, collective;          ///< for one of them
     bool waits_for_chunks = false;    ///< goes on to the next pass of a chunk when the device has done this one
     bool waits_for_launches = false;  ///< goes on when the device has done what was launched last
+    /// A CUDA graph launches all of attention, or of a mixture's router, in each pass of a block.
+    bool graphs_attention = false, graphs_router = false;
 
     /// Launches of a host that takes `factor` times as long (Device::host_slowdown).
     void slow_down(double factor);

@@ -36,15 +36,21 @@ class BlockBuilder : private PassBuilder {
 
  private:
   void build_forward(const BlockShape& block, std::vector<Segment>& to, bool needed_only = false) const {
+    std::size_t begin = to.size();
     attention_.forward(block.attention, to);
     if (block.cross_attention) attention_.forward(block.attention, to);
+    in_graph(to, begin, graphs_attention());
+    begin = to.size();
     Work norm(setup_);
     norm.small(KernelPlace::mlp_norm, false, common_units(), mlp_of(block));
     to.push_back(norm.segment("MLP norm"));
-    if (block.mlp.mixture())
-      mixture_.forward(block.mlp, to);
-    else
+    if (block.mlp.mixture()) {
+      mixture_.route(block.mlp, to);
+      in_graph(to, begin, graphs_router());
+      mixture_.compute(block.mlp, to);
+    } else {
       mlp_.forward(mlp_.shape(block.mlp.inner, block.mlp.gated), "MLP", to, needed_only);
+    }
     if (needed_only && !block.mlp.mixture()) return;
     Work residual(setup_);
     residual.small(KernelPlace::mlp_residual, false, common_units(), mlp_of(block));
@@ -68,11 +74,14 @@ class BlockBuilder : private PassBuilder {
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const RecomputedModules& again = setup_.description->recompute_modules;
+    std::size_t begin = 0;
     if (inputs_too)
       add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to, mlp_of(block));
     if (block.mlp.mixture()) {
       if (inputs_too && again.mixture) mixture_.forward(block.mlp, to);
       mixture_.backward(block.mlp, to, inputs_too, weights_too);
+      begin = to.size();
+      if (inputs_too) mixture_.route_back(block.mlp, to);
     } else {
       const FeedForward mlp = mlp_.shape(block.mlp.inner, block.mlp.gated);
       if (inputs_too && again.mlp) mlp_.forward(mlp, "MLP again", to);
@@ -84,8 +93,21 @@ class BlockBuilder : private PassBuilder {
       to.push_back(norm.segment("MLP norm gradient"));
       to.back().join = true;
     }
+    if (block.mlp.mixture()) in_graph(to, begin, graphs_router());
+    begin = to.size();
     if (block.cross_attention) attention_.backward(block.attention, to, inputs_too, weights_too);
     attention_.backward(block.attention, to, inputs_too, weights_too);
+    in_graph(to, begin, graphs_attention());
+  }
+
+  bool graphs_attention() const { return setup_.kernels().host && setup_.kernels().host->graphs_attention; }
+  bool graphs_router() const { return setup_.kernels().host && setup_.kernels().host->graphs_router; }
+
+  /// The pieces from `begin` on are launched together.
+  static void in_graph(std::vector<Segment>& pieces, std::size_t begin, bool graphed) {
+    if (!graphed) return;
+    for (std::size_t i = begin; i < pieces.size(); ++i)
+      pieces[i].graph = i == begin ? Segment::Graph::first : Segment::Graph::later;
   }
 
   PartPasses sample_gemms(const BlockShape& block) const {

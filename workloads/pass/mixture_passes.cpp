@@ -131,11 +131,19 @@ std::string MixturePasses::router_precision() const {
 }
 
 void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const {
+  route(mlp, to);
+  compute(mlp, to);
+}
+
+void MixturePasses::route(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router = unquantised();
   router.gemm(routed_tokens(*setup_.description), mlp.experts, h_);
   router.small(KernelPlace::router, false, units_of_choices(mlp));
   to.push_back(router.segment("router"));
   count_tokens(mlp, to);
+}
+
+void MixturePasses::compute(const MlpShape& mlp, std::vector<Segment>& to) const {
   // The shared experts compute while the tokens travel.
   travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
   if (mlp.shared_inner > 0) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
@@ -168,15 +176,16 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
       MlpPasses::forward(shared, "shared expert again", to);
     MlpPasses::backward(shared, to, inputs_too, weights_too);
   }
-  if (inputs_too) {
-    Work router(setup_, router_precision());
-    const std::int64_t more = element_bytes(router_precision()) - element_;
-    router.small(KernelPlace::router, true, units_of_choices(mlp));
-    router.wide_gemm(routed_tokens(*setup_.description), h_, mlp.experts, more);
-    router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more, true);
-    to.push_back(router.segment("router gradient"));
-    to.back().join = true;
-  }
+}
+
+void MixturePasses::route_back(const MlpShape& mlp, std::vector<Segment>& to) const {
+  Work router(setup_, router_precision());
+  const std::int64_t more = element_bytes(router_precision()) - element_;
+  router.small(KernelPlace::router, true, units_of_choices(mlp));
+  router.wide_gemm(routed_tokens(*setup_.description), h_, mlp.experts, more);
+  router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more, true);
+  to.push_back(router.segment("router gradient"));
+  to.back().join = true;
 }
 
 void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too,

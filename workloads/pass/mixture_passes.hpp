@@ -17,8 +17,12 @@ class MixturePasses : private MlpPasses {
   explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup, false) {}
 
   void forward(const MlpShape& mlp, std::vector<Segment>& to) const;
-  /// `inputs_too`, `weights_too`: gradients of inputs, of weights.
+  /// The two parts of it: the choice of experts, and all else.
+  void route(const MlpShape& mlp, std::vector<Segment>& to) const;
+  void compute(const MlpShape& mlp, std::vector<Segment>& to) const;
+  /// All but the router. `inputs_too`, `weights_too`: gradients of inputs, of weights.
   void backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const;
+  void route_back(const MlpShape& mlp, std::vector<Segment>& to) const;
 
  private:
   /// All-to-all of the copies of a rank's tokens.

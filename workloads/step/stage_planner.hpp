@@ -97,7 +97,10 @@ class StagePlanner {
   std::int32_t launch(const Segment& segment, const PlannedOperation& operation);
   /// The same for so many kernels.
   std::int32_t launch_kernels(std::int64_t kernels, const PlannedOperation& operation);
-  std::int32_t launches(Time duration, const PlannedOperation& operation);
+  std::int32_t launches(std::int64_t kernels, Time each, const PlannedOperation& operation);
+  /// Launches that are still to come of what the device has begun with.
+  void launch_rest();
+  std::int32_t launch_for(Time duration, const PlannedOperation& operation);
   /// c computations; before each but the first, the next block of keys and values comes from the neighbour, sent on as
   /// soon as it is there.
   void run_ring(SlotWalk& walk, const Segment& segment);
@@ -196,6 +199,8 @@ class StagePlanner {
   std::int32_t last_of_slot_ = no_operation;
   std::int32_t host_ = no_operation;        // what the host did last
   std::int32_t host_waits_ = no_operation;  // what it waits for before it goes on
+  Time rest_of_launches_;                   // of kernels behind the first one of what was launched last
+  PlannedOperation launched_;               // that
   struct HeldMessage {
     PlannedOperation operation;
     std::vector<std::int32_t> after;

@@ -151,7 +151,9 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
 std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation& operation) {
   const auto& host = setup_.pass.kernels().host;
   if (!host) return no_operation;
-  if (segment.kind != Segment::Kind::compute) return launches(host->collective, operation);
+  if (segment.graph == Segment::Graph::first) return launch_kernels(1, operation);
+  if (segment.graph == Segment::Graph::later) return host_;
+  if (segment.kind != Segment::Kind::compute) return launches(1, host->collective, operation);
   std::int64_t kernels = 0;
   for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
   return launch_kernels(kernels, operation);
@@ -159,10 +161,28 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
 
 std::int32_t StagePlanner::launch_kernels(std::int64_t kernels, const PlannedOperation& operation) {
   const auto& host = setup_.pass.kernels().host;
-  return host ? launches(kernels * host->kernel, operation) : no_operation;
+  return host ? launches(kernels, host->kernel, operation) : no_operation;
 }
 
-std::int32_t StagePlanner::launches(Time duration, const PlannedOperation& operation) {
+// The device begins with the first kernel when it is launched; the others are launched meanwhile, before what is
+// launched next.
+std::int32_t StagePlanner::launches(std::int64_t kernels, Time each, const PlannedOperation& operation) {
+  if (setup_.pass.kernels().host->waits_for_launches || kernels == 0) return launch_for(kernels * each, operation);
+  if (host_waits_ != no_operation) launch_rest();
+  const Time rest = std::exchange(rest_of_launches_, (kernels - 1) * each);
+  launched_ = operation;
+  return launch_for(rest + each, operation);
+}
+
+void StagePlanner::launch_rest() {
+  const Time rest = std::exchange(rest_of_launches_, Time());
+  if (rest == Time()) return;
+  const std::int32_t waited = std::exchange(host_waits_, no_operation);
+  launch_for(rest, launched_);
+  host_waits_ = waited;
+}
+
+std::int32_t StagePlanner::launch_for(Time duration, const PlannedOperation& operation) {
   PlannedOperation launches;
   launches.stream = Stream::host;
   launches.host = true;
@@ -296,6 +316,7 @@ void StagePlanner::gather_message(SlotWalk& walk, const PlannedOperation& messag
 
 void StagePlanner::finish(SlotWalk& walk) {
   walk.done = true;
+  launch_rest();
   const auto& host = setup_.pass.kernels().host;
   if (host && host->waits_for_chunks) host_waits_ = walk.chain;
   const auto operation = message(walk, false);

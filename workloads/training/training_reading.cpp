@@ -376,6 +376,19 @@ void read_configurations(const Spec& spec, const WorkloadContext& context, Train
   static_cast<void>(spec.at("model"));  // complains
 }
 
+/// `cuda_graphs: true`, or a list of the parts of blocks that a graph launches.
+void read_cuda_graphs(const Spec& graphs, KernelCatalogue& catalogue) {
+  if (!graphs.is_sequence()) {
+    if (graphs.boolean()) catalogue.host.reset();
+    return;
+  }
+  for (const Spec& part : graphs.items()) {
+    const bool attention = part.one_of({"attention", "router"}) == "attention";
+    if (!catalogue.host) continue;
+    (attention ? catalogue.host->graphs_attention : catalogue.host->graphs_router) = true;
+  }
+}
+
 /// A framework's kernels run in a long step: they have the device's sustained rates.
 void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
   const auto name = spec.find("framework");
@@ -384,7 +397,7 @@ void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJo
     throw efficiency->error("found with `framework`, whose kernels have the device's rates; use one of them");
   const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
   KernelCatalogue catalogue = read_kernel_catalogue(file);
-  if (const auto graphs = spec.find("cuda_graphs"); graphs && graphs->boolean()) catalogue.host.reset();
+  if (const auto graphs = spec.find("cuda_graphs")) read_cuda_graphs(*graphs, catalogue);
   if (catalogue.host) catalogue.host->slow_down(job.times.device().host_slowdown);
   if (const auto blocking = spec.find("blocking_launches"); blocking && blocking->boolean()) {
     if (!catalogue.host)

@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table  # noqa: E402
+from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table, weft  # noqa: E402
 
 # Llama 3.2 1B; its head is tied.
 LLAMA_1B = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -82,6 +82,39 @@ class Host(ProgramTest):
             hosts.append(int(table(results, "ranks")["host"][0]))
         blocks, gemms, more, launch = 32, 2 + 4, 8 - 1, 7_000_000
         self.assertEqual(hosts[0] - hosts[1], blocks * gemms * more * launch)
+
+    def test_graphs_launch_parts_of_blocks(self):
+        """Transformer Engine's graphs of attention, or of a router with the norm before it and what counts tokens (cuda_graph_scope of
+        Megatron-LM). A block of Mixtral 8x7B in bf16 has, by megatron_core.yaml, in attention forward a norm, two GEMMs, rotary positions,
+        fused attention and a residual, and backward four GEMMs, fused attention, three gradients of small kernels, a concatenation and a
+        sum of gradients, less the residual's, which is none: 6 and 9. Around the router it has a norm, a GEMM and four kernels forward,
+        two GEMMs, seven kernels, the norm's gradient and a sum backward: 6 and 11. A graph is one launch."""
+        def host(**more):
+            path = self.job(model="mixtral-8x7b", framework="megatron_core", recompute="none", sequence_length=128,
+                            fused_router=True, **more)  # fmt: skip
+            _, results = self.simulate(path, "--set", "topology.hosts=1")
+            return int(table(results, "ranks")["host"][0])
+
+        blocks, launch, eager = 32, 7_000_000, host()
+        attention, router = 6 + 9 - 2, 6 + 11 - 2
+        self.assertEqual(eager - host(cuda_graphs=["attention"]), blocks * launch * attention)
+        self.assertEqual(eager - host(cuda_graphs=["router"]), blocks * launch * router)
+        self.assertEqual(eager - host(cuda_graphs=["attention", "router"]), blocks * launch * (attention + router))
+        self.assertEqual(host(cuda_graphs=[]), eager)
+        refused = weft("describe", self.job(framework="megatron_core", cuda_graphs=["experts"]), folder=self.folder)
+        self.assertEqual(refused.code, 2)
+        self.assertIn("unknown value 'experts'; expected one of: attention, router", refused.err)
+
+    def test_the_device_begins_with_the_first_kernel(self):
+        """An embedding has two kernels in eager PyTorch or more. It begins when the first one is launched, not when all are; launches do
+        not become fewer."""
+        _, results = self.simulate(self.job(), "--set", "output.operations=true")
+        operations = table(results, "operations")
+        launches = operations["kind"] == 4
+        first = operations["start"][~launches].min()
+        catalogue = (SOURCE / "workloads/frameworks/pytorch_eager.yaml").read_text()
+        launch = float(catalogue.split("host: {kernel: ")[1].split(" us")[0])
+        self.assertEqual(first, round(launch * 1e6))
 
     def test_the_host_waits_for_numbers_of_tokens(self):
         """Mixtral 8x7B, an expert on each of eight ranks. Behind each of 32 routers every rank gathers 8 numbers of 8 B of 8 ranks, and
