@@ -11,6 +11,10 @@ from report_page.verdict.kind import Kind
 FOLDER = pathlib.Path(__file__).resolve().parent / "kinds"
 
 
+def files():
+    return sorted(FOLDER.glob("*/*.py"))
+
+
 def classes_of(path):
     """The kinds that a file defines, without those that it imports."""
     module = importlib.import_module(".".join(("report_page.verdict.kinds", path.parent.name, path.stem)))
@@ -21,7 +25,7 @@ def classes_of(path):
 @lru_cache(maxsize=None)
 def kinds():
     """{name: kind}, those first that are asked first whether they bound the run."""
-    found = [kind() for path in sorted(FOLDER.glob("*/*.py")) for kind in classes_of(path)]
+    found = [kind() for path in files() for kind in classes_of(path)]
     return {kind.name: kind for kind in sorted(found, key=lambda kind: (-kind.precedence, kind.name))}
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-from report_page.values import percent, time_text
 from report_page.attribution import CONGESTION
+from report_page.values import percent, time_text
 from report_page.verdict.beside import against_waits_of_compute
 from report_page.verdict.busy_link import mostly, rest
 from report_page.verdict.kind import Kind
@@ -11,7 +11,7 @@ class Compute(Kind):
     helps_under_congestion = True
 
     def claims(self, evidence, largest):
-        # Where launches and handling are largest, they are what ranks compute between.
+        # Where launches and local handling are largest, one rank that computes for longer does not change that.
         alone = evidence.parts.exact and largest not in (*CONGESTION, "local")
         return alone and evidence.demands.compute_bounds()
 
