@@ -31,8 +31,11 @@ class Congestion(Kind):
             return self.delayed(evidence)
         if not evidence.parts.total:
             return super().bound(evidence, single)
+        # Messages do not tell by how much a slow link delayed them.
+        share = evidence.shares.get(self.name)
+        said = f"; {TITLES[self.name]} is {percent(share)} of the time of messages" if share is not None else ""
         return (f"Exposed communication slowed by congestion, mostly {TITLES[self.name]}, bounds {evidence.whole()} "
-                f"({evidence.measured()}; {TITLES[self.name]} is {percent(evidence.shares[self.name])} of the time of messages).")
+                f"({evidence.measured()}{said}).")
 
     def delayed(self, evidence):
         """Delays in the network, and waits that follow from them."""

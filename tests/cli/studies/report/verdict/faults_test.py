@@ -32,6 +32,16 @@ class Faults(PageTest):
         self.assertEqual(self.verdict()["verdict"], "slowed")
         self.assertIn("A link that is slower than it should be bounds the run", self.text(".verdict"))
 
+    def test_a_slow_link_in_a_file_without_parts_of_times(self):
+        """Messages tell that they queued at the link, and not by how much its rate delayed them."""
+        _, file = self.simulate({
+            "topology": {**STAR, "hosts": 8, "link_rate": "100 Gb/s"}, "output": {"attribution": "none"},
+            "network": {**NETWORK, "failures": [{"at": "0 us", "link": ["host3", "switch0"], "rate": "25 Gb/s"}]},
+            "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": "8 MiB"}})
+        self.show(file)
+        self.assertEqual(self.verdict(), {"verdict": "slowed", "congested": "1", "link": "switch0 → host3"})
+        self.assertRegex(self.text(".verdict"), r"slower than they should be, bounds the run.*exposed communication [0-9.]+ ms, [0-9]+ %\)")
+
     def test_a_failed_link_is_named(self):
         file = self.simulate({
             "topology": {"kind": "leaf_spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4, "link_rate": "100 Gb/s",
