@@ -16,6 +16,7 @@ from xplane_testing import MIB, SUM, XplaneTest
 
 
 class Errors(XplaneTest):
+    @staticmethod
     def lasts(duration, start=400):
         profile = two_gpus()
         profile.kernel(0, start, duration, 60, "odd")

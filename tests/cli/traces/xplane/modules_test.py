@@ -16,11 +16,6 @@ from xplane_testing import MIB, SUM, XplaneTest
 
 
 class Modules(XplaneTest):
-    def mesh_module(self, groups, op="all-reduce", made=None, size=MIB):
-        part = shape("bf16", size)
-        return Module("jit_f", 3, list(range(8))).computation("region", ("x", "parameter", shape("f32"))).computation(
-            "main.1", ("p", "parameter", part), ("c.1", op, made or part, ["p"], groups))
-
     def test_groups_in_all_their_forms(self):
         """Of eight devices the pairs of neighbours, or those at distance 4: [4,2]<=[8], [4,2]<=[2,4]T(1,0), lists, and axes
         of a mesh of two by four."""

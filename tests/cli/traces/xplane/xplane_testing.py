@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from import_testing import ImportTest
 from weft_testing import table
-from xplane_files import nccl
+from xplane_files import Module, nccl, shape
 
 MIB = 1 << 20
 SUM = nccl("AllReduce_Sum_f32_RING_LL")
@@ -30,3 +30,8 @@ class XplaneTest(ImportTest):
         for one, other in zip(found, expected, strict=True):
             for time, wanted in zip(*([one, other] if isinstance(one, tuple) else [[one], [other]]), strict=True):
                 self.assertAlmostEqual(time, wanted, 6)
+
+    def mesh_module(self, groups, op="all-reduce", made=None, size=MIB):
+        part = shape("bf16", size)
+        return Module("jit_f", 3, list(range(8))).computation("region", ("x", "parameter", shape("f32"))).computation(
+            "main.1", ("p", "parameter", part), ("c.1", op, made or part, ["p"], groups))
