@@ -26,25 +26,12 @@ WEFT = pathlib.Path(os.environ.get("WEFT", SOURCE / "build" / "weft"))
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "scripts"))
+from support import open_mpi  # noqa: E402
 from support.server import Server  # noqa: E402
 
 same_results = importlib.machinery.SourceFileLoader("same_results", str(SOURCE / "scripts" / "same_results")).load_module()
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG, EXIT_INTERRUPTED = 2, 3, 70, 130
-
-# OpenMPI for any number of ranks on any machine, also as root and beside other tests. Existing settings stay.
-MPI_SETTINGS = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-    "OMPI_MCA_btl_base_warn_component_unused": "0",
-    "OMPI_MCA_orte_execute_quiet": "1",
-    "OMPI_MCA_pml": "ob1",  # no search for network cards
-    "HWLOC_PLUGINS_PATH": os.devnull,  # nor for graphics cards, for which each process loads X11 and OpenCL
-}
 
 # A machine on which nothing queues up long, and a network as in workloads/*.yaml.
 STAR = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
@@ -69,7 +56,7 @@ def scratch_of_mpirun():
 
 
 def environment(extra=None):
-    return {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": scratch_of_mpirun(), **os.environ, **(extra or {})}
+    return {**open_mpi.environment(scratch_of_mpirun(), OMPI_MCA_orte_execute_quiet="1"), **(extra or {})}
 
 
 def command(words, ranks=None):

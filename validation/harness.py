@@ -4,7 +4,6 @@
 import copy
 import dataclasses
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -13,21 +12,8 @@ import h5py
 import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+from support import open_mpi  # noqa: E402
 from support.server import Server  # noqa: E402
-
-# OpenMPI for any number of ranks on any machine, also as root. Variables that are already set keep their values.
-MPI_SETTINGS = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
-    "OMPI_MCA_btl_base_warn_component_unused": "0",
-    "OMPI_MCA_ess_singleton_isolated": "1",  # a program alone needs no daemon: half of a second saved per run
-    "OMPI_MCA_pml": "ob1",  # no search for network cards
-    "HWLOC_PLUGINS_PATH": os.devnull,  # nor for graphics cards, for which each process loads X11 and OpenCL
-}
 
 
 @dataclasses.dataclass
@@ -121,7 +107,8 @@ class Case:
         """One program for all runs of the case."""
         launcher = ["mpirun", "-n", self.mpi_ranks, "--oversubscribe"] if self.mpi_ranks > 1 else []
         # Programs without a daemon would share a folder for temporary files, and remove it while others use it.
-        settings = {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(self.scratch), **os.environ}
+        # A program alone needs no daemon: half of a second saved per run.
+        settings = open_mpi.environment(self.scratch, OMPI_MCA_ess_singleton_isolated="1")
         return subprocess.Popen([str(word) for word in [*launcher, self.weft, *words]], env=settings, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 

@@ -10,7 +10,7 @@ from report_page.messages import Jobs, Messages
 from report_page.series import LinkSeries, depths, heat, queues, rates
 from report_page.timeline import timeline
 from report_page.values import bytes_text, percent, plain, rate_text, ratio, time_text
-from report_page.verdict import Verdict
+from report_page.verdict.verdict import Verdict
 
 
 class Facts:

@@ -6,6 +6,7 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,11 @@ class Built(unittest.TestCase):
             self.assertEqual(done.stdout, f"{folder}/index.html\n")
             text = (pathlib.Path(folder) / "concepts/model.html").read_text()
             self.assertIn('href="../reference/hdf5_schema.html', text)
+            # Without jQuery the theme's menu does not open in a narrow window.
+            scripts = re.findall(r'<script src="\.\./([^"]+)"', text)
+            self.assertTrue(any("jquery" in script for script in scripts), scripts)
+            self.assertEqual([script for script in scripts if not (pathlib.Path(folder) / script).is_file()], [])
+            self.assertGreater(min((pathlib.Path(folder) / script).stat().st_size for script in scripts if "jquery" in script), 50_000)
             # A header outside of docs/ is a page, too.
             self.assertIn("TopologyBuilder", (pathlib.Path(folder) / "repository/src/graph/topology/topology_builder.hpp.html").read_text())
 

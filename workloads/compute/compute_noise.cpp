@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "schedule/program/workload_filter.hpp"
 #include "support/basics/random.hpp"
 
 namespace weft {
@@ -23,25 +24,15 @@ constexpr std::uint64_t spread_draws = 0x6a69747465720003;
 constexpr double min_factor = 0.01;
 constexpr double max_factor = 1000;
 
-class NoisyProgram : public RankProgram {
+class NoisyProgram : public ProgramFilter {
  public:
   NoisyProgram(std::unique_ptr<RankProgram> inner, Rank rank, const ComputeNoise& noise)
-      : inner_(std::move(inner)), rank_(rank), noise_(noise) {}
-  bool next(Operation& operation) override { return inner_->next(operation); }
-  bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
-  bool receives_any() const override { return inner_->receives_any(); }
-  bool in_order_of_time() const override { return inner_->in_order_of_time(); }
-  std::size_t read_ahead() const override { return inner_->read_ahead(); }
-  bool reads_past_started() const override { return inner_->reads_past_started(); }
-  bool takes_what_is_ready() const override { return inner_->takes_what_is_ready(); }
-  bool streams_are_processors() const override { return inner_->streams_are_processors(); }
-  double compute_slowdown() const override { return inner_->compute_slowdown(); }
+      : ProgramFilter(std::move(inner)), rank_(rank), noise_(noise) {}
   Time compute_time(const Operation& operation, Time now) const override {
-    return noise_.stretched(rank_, operation.id, inner_->compute_time(operation, now), now);
+    return noise_.stretched(rank_, operation.id, ProgramFilter::compute_time(operation, now), now);
   }
 
  private:
-  std::unique_ptr<RankProgram> inner_;
   Rank rank_;
   const ComputeNoise& noise_;
 };

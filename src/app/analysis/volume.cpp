@@ -159,14 +159,6 @@ std::vector<Representative> representatives(const Workload& workload) {
   return chosen;
 }
 
-/// Sums of weighted counts, rounded once.
-struct Sums {
-  double messages = 0, connections = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0,
-         operations = 0;
-  std::vector<double> wire;
-  std::map<std::string, double> of_kind;
-};
-
 std::string kind_of_operation(const Operation& operation) {
   if (operation.kind == Operation::Kind::collective) return std::string(to_text(operation.call->kind));
   return operation.kind == Operation::Kind::compute ? "compute"
@@ -180,44 +172,55 @@ std::uint64_t rounded(double value) {
   return static_cast<std::uint64_t>(std::llround(std::min(value, 0x1.fffffffffffffp62)));
 }
 
-}  // namespace
+/// Sums of weighted counts, rounded once.
+class VolumeCounts {
+ public:
+  explicit VolumeCounts(const Experiment& experiment)
+      : experiment_(experiment), wire_(experiment.topology->link_classes.size()) {}
 
-Volume expected_volume(const Experiment& experiment, Progress& progress) {
-  const Topology& topology = *experiment.topology;
-  const NetworkParameters& network = experiment.network;
-  Sums sums;
-  sums.wire.resize(topology.link_classes.size());
-  Volume volume;
-  const auto jobs = experiment.workload->jobs();
-  const auto chosen = representatives(*experiment.workload);
-  if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
-  double visited = 0;
-  for (const auto& [r, weight] : chosen) {
-    progress.update(visited++ / static_cast<double>(chosen.size()), "ranks counted");
-    if (jobs[job_of_rank(jobs, r)].background) continue;  // its amount is not known in advance
-    std::map<std::uint32_t, PeerVolumes> of_rank;
-    PeerVolumes& peers = of_rank[r];
+  /// All that a rank does. Its calls also say what switches send for it.
+  void add_rank(const Representative& chosen) {
+    std::map<std::uint32_t, PeerVolumes> of_sender;
+    add_operations(chosen, of_sender);
+    for (const auto& [sender, to] : of_sender)
+      for (const auto& [peer, pair] : to) add_pair(sender, peer, pair, chosen.weight);
+  }
+
+  Volume volume() const {
+    Volume result;
+    result.messages = rounded(messages_);
+    result.connections = rounded(connections_);
+    result.payload = Bytes(static_cast<std::int64_t>(rounded(payload_)));
+    result.data_packets = rounded(data_packets_);
+    result.control_packets = rounded(control_packets_);
+    result.packet_hops = rounded(packet_hops_);
+    result.operations = rounded(operations_);
+    result.busiest_compute = busiest_compute_;
+    for (const auto& [kind, count] : of_kind_) result.operations_of_kind[kind] = rounded(count);
+    for (const double wire : wire_) result.wire_by_class.emplace_back(static_cast<std::int64_t>(rounded(wire)));
+    return result;
+  }
+
+ private:
+  void add_operations(const Representative& chosen, std::map<std::uint32_t, PeerVolumes>& of_sender) {
+    PeerVolumes& peers = of_sender[chosen.rank];
     Time compute;
     std::uint64_t operations = 0;
     RepeatedCalls calls;
-    const auto add_calls = [&, rank = Rank(r)] {
-      calls.take(
-          [&](const CollectiveCall& call, double times) { add_collective(call, times, rank, experiment, of_rank); });
+    const auto add_calls = [&] {
+      calls.take([&](const CollectiveCall& call, double times) {
+        add_collective(call, times, Rank(chosen.rank), experiment_, of_sender);
+      });
     };
-    const auto program = experiment.workload->program(Rank(r));
+    const auto program = experiment_.workload->program(Rank(chosen.rank));
     for (Operation operation; program->next(operation); operation = Operation()) {
-      sums.operations += weight;
-      sums.of_kind[kind_of_operation(operation)] += weight;
-      if (++operations > max_operations)
-        throw InputError(
-            {experiment.path, 0},
-            fmt::format("rank {} has more than {} operations, which are counted one by one; expected fewer "
-                        "starts or iterations, or use `weft run`, which counts nothing",
-                        r, max_operations));
+      operations_ += chosen.weight;
+      of_kind_[kind_of_operation(operation)] += chosen.weight;
+      if (++operations > max_operations) throw too_many_operations(chosen.rank);
       if (operation.kind == Operation::Kind::compute && operation.worker == Worker::device)
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send) {
-        add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
+        add_messages(peers[operation.peer.value()], 1, operation.bytes, experiment_.network.mtu, false);
         add_connection(peers[operation.peer.value()], no_slot, 0);
       }
       if (operation.kind == Operation::Kind::collective) {
@@ -226,37 +229,56 @@ Volume expected_volume(const Experiment& experiment, Progress& progress) {
       }
     }
     add_calls();
-    volume.busiest_compute = std::max(volume.busiest_compute, compute);
-    for (const auto& [sender, to] : of_rank) {
-      for (const auto& [peer, pair] : to) {
-        const double control = (network.acks ? pair.packets : 0) + pair.credits;
-        const double packets = pair.packets + control;
-        sums.messages += weight * pair.messages;
-        sums.connections += weight * static_cast<double>(pair.connections.size());
-        sums.payload += weight * pair.payload;
-        sums.data_packets += weight * pair.packets;
-        sums.control_packets += weight * control;
-        const double wire = pair.payload + pair.packets * static_cast<double>(network.data_overhead().count()) +
-                            control * static_cast<double>(network.control_wire().count());
-        // Control packets take a path of the same length and classes the other way.
-        const auto path =
-            trace_path(topology, *experiment.routing,
-                       RouteRequest{experiment.placement.host(sender), experiment.placement.host(peer), 0});
-        sums.packet_hops += weight * packets * static_cast<double>(path.size());
-        for (const auto& hop : path) sums.wire[topology.link_class[hop.directed_link / 2]] += weight * wire;
-      }
-    }
+    busiest_compute_ = std::max(busiest_compute_, compute);
+  }
+
+  InputError too_many_operations(std::uint32_t rank) const {
+    return InputError({experiment_.path, 0},
+                      fmt::format("rank {} has more than {} operations, which are counted one by one; expected fewer "
+                                  "starts or iterations, or use `weft run`, which counts nothing",
+                                  rank, max_operations));
+  }
+
+  void add_pair(std::uint32_t sender, std::uint32_t peer, const PairVolume& pair, double weight) {
+    const NetworkParameters& network = experiment_.network;
+    const double control = (network.acks ? pair.packets : 0) + pair.credits;
+    messages_ += weight * pair.messages;
+    connections_ += weight * static_cast<double>(pair.connections.size());
+    payload_ += weight * pair.payload;
+    data_packets_ += weight * pair.packets;
+    control_packets_ += weight * control;
+    const double wire = pair.payload + pair.packets * static_cast<double>(network.data_overhead().count()) +
+                        control * static_cast<double>(network.control_wire().count());
+    // Control packets take a path of the same length and classes the other way.
+    const auto path = trace_path(*experiment_.topology, *experiment_.routing,
+                                 RouteRequest{experiment_.placement.host(sender), experiment_.placement.host(peer), 0});
+    packet_hops_ += weight * (pair.packets + control) * static_cast<double>(path.size());
+    for (const auto& hop : path) wire_[experiment_.topology->link_class[hop.directed_link / 2]] += weight * wire;
+  }
+
+  const Experiment& experiment_;
+  double messages_ = 0, connections_ = 0, payload_ = 0, data_packets_ = 0, control_packets_ = 0, packet_hops_ = 0,
+         operations_ = 0;
+  std::vector<double> wire_;
+  std::map<std::string, double> of_kind_;
+  Time busiest_compute_;
+};
+
+}  // namespace
+
+Volume expected_volume(const Experiment& experiment, Progress& progress) {
+  const auto jobs = experiment.workload->jobs();
+  const auto chosen = representatives(*experiment.workload);
+  VolumeCounts counts(experiment);
+  double visited = 0;
+  for (const Representative& one : chosen) {
+    progress.update(visited++ / static_cast<double>(chosen.size()), "ranks counted");
+    // The amount of a background job is not known in advance.
+    if (!jobs[job_of_rank(jobs, one.rank)].background) counts.add_rank(one);
   }
   progress.finish();
-  volume.messages = rounded(sums.messages);
-  volume.connections = rounded(sums.connections);
-  volume.payload = Bytes(static_cast<std::int64_t>(rounded(sums.payload)));
-  volume.data_packets = rounded(sums.data_packets);
-  volume.control_packets = rounded(sums.control_packets);
-  volume.packet_hops = rounded(sums.packet_hops);
-  volume.operations = rounded(sums.operations);
-  for (const auto& [kind, count] : sums.of_kind) volume.operations_of_kind[kind] = rounded(count);
-  for (const double wire : sums.wire) volume.wire_by_class.emplace_back(static_cast<std::int64_t>(rounded(wire)));
+  Volume volume = counts.volume();
+  if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
   return volume;
 }
 

@@ -24,30 +24,29 @@ Bytes bytes_between(const Spec& spec, std::int64_t min, std::int64_t max) {
   return value;
 }
 
-void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters& result) {
-  RecoveryRules& rules = result.recovery;
-  const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
+const std::vector<std::string> kinds_of_recovery = {"go_back_n", "selective_repeat", "go_back_0"};
+
+std::string read_kind_of_recovery(const Spec& network, bool reorders, NetworkParameters& result) {
+  const auto value = network.find("recovery");
   // Packets that take different paths must not be discarded because they arrive early.
-  const Overtaking order = result.fabric.load_balancing->overtaking();
-  const bool spreads = order == Overtaking::always;
-  const bool reorders = order != Overtaking::never || routing_reorders;
-  std::string kind = reorders || result.fabric.trimming ? "selective_repeat" : "go_back_n";
-  if (const auto value = network.find("recovery")) {
-    result.recovery_given = true;
-    kind = value->one_of(kinds);
-    if (spreads && kind != "selective_repeat")
-      throw value->error(
-          "found with a load balancing that sends packets of a connection on different paths; "
-          "expected selective_repeat");
-    // A trimmed packet requests only itself; if the packets after it were also sent again, they would be trimmed in
-    // turn, on a slow last link for ever.
-    if (result.fabric.trimming && kind != "selective_repeat")
-      throw value->error(
-          "found with trimming, which asks for each trimmed packet by itself; expected selective_repeat");
-  }
-  rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
-               : kind == "selective_repeat" ? Recovery::selective_repeat
-                                            : Recovery::go_back_0;
+  if (!value) return reorders || result.fabric.trimming ? "selective_repeat" : "go_back_n";
+  result.recovery_given = true;
+  const std::string kind = value->one_of(kinds_of_recovery);
+  if (kind == "selective_repeat") return kind;
+  if (result.fabric.load_balancing->overtaking() == Overtaking::always)
+    throw value->error(
+        "found with a load balancing that sends packets of a connection on different paths; "
+        "expected selective_repeat");
+  // A trimmed packet requests only itself; if the packets after it were also sent again, they would be trimmed in
+  // turn, on a slow last link for ever.
+  if (result.fabric.trimming)
+    throw value->error("found with trimming, which asks for each trimmed packet by itself; expected selective_repeat");
+  return kind;
+}
+
+/// What holds without the map of the kind of recovery.
+void set_usual_recovery(const Spec& network, bool reorders, NetworkParameters& result) {
+  RecoveryRules& rules = result.recovery;
   const bool endless_queues = !result.fabric.buffer.size && !result.fabric.buffer.queue && !result.fabric.trimming;
   if (result.fabric.flow_control != FlowControl::none ||
       (endless_queues && !network.has("loss") && !network.has("failures"))) {
@@ -65,23 +64,38 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
   // A header shows that its packet has been trimmed. A packet that others have overtaken, or its header, may still be
   // on its way.
   if (result.fabric.trimming) rules.reordering = std::numeric_limits<std::uint32_t>::max();
-  for (const std::string& name : kinds) {
+}
+
+void read_timers(const Spec& map, NetworkParameters& result) {
+  RecoveryRules& rules = result.recovery;
+  if (const auto value = map.find("timeout")) {
+    result.timeout_place = value->where();
+    rules.timeout = rules.timeout_low = value->wait();
+    rules.timed_for = Time::max();
+    if (rules.timeout <= Time()) throw value->error("found 0; expected a time above 0");
+  }
+  if (const auto value = map.find("timeout_low")) {
+    result.timeout_place = value->where();
+    rules.timeout_low = value->time();
+    rules.timed_for = Time::max();
+    if (rules.timeout_low <= Time() || rules.timeout_low > rules.timeout)
+      throw value->error("found " + to_text(value->time()) + "; expected above 0 and at most timeout");
+  }
+}
+
+void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters& result) {
+  RecoveryRules& rules = result.recovery;
+  const bool reorders = result.fabric.load_balancing->overtaking() != Overtaking::never || routing_reorders;
+  const std::string kind = read_kind_of_recovery(network, reorders, result);
+  rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
+               : kind == "selective_repeat" ? Recovery::selective_repeat
+                                            : Recovery::go_back_0;
+  set_usual_recovery(network, reorders, result);
+  for (const std::string& name : kinds_of_recovery) {
     const auto map = network.find(name);
     if (!map) continue;
     if (name != kind) throw map->error("found with recovery: " + kind);
-    if (const auto value = map->find("timeout")) {
-      result.timeout_place = value->where();
-      rules.timeout = rules.timeout_low = value->wait();
-      rules.timed_for = Time::max();
-      if (rules.timeout <= Time()) throw value->error("found 0; expected a time above 0");
-    }
-    if (const auto value = map->find("timeout_low")) {
-      result.timeout_place = value->where();
-      rules.timeout_low = value->time();
-      rules.timed_for = Time::max();
-      if (rules.timeout_low <= Time() || rules.timeout_low > rules.timeout)
-        throw value->error("found " + to_text(value->time()) + "; expected above 0 and at most timeout");
-    }
+    read_timers(*map, result);
     if (name == "selective_repeat")
       if (const auto value = map->find("reordering"))
         rules.reordering = static_cast<std::uint32_t>(value->integer(1, 32'767));

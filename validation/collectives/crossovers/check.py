@@ -6,6 +6,7 @@ from oracles.wire import Network, quantity, serialization, train
 
 from collectives.crossovers.machines import MACHINES, changes
 
+NVLINK = 3_600_000_000_000  # bit/s of a GPU
 SOURCE = "Hockney 1994; Thakur et al. 2005; De Sensi et al. 2024; NCCL"
 
 
@@ -117,22 +118,33 @@ def crossover(difference, least, most, runs=3):
     return round((least * high - most * low) / (high - low))
 
 
-def check(case):
-    def time(machine, algorithm, size, **options):
+class Machines:
+    """Runs of one case on its machines."""
+
+    def __init__(self, case):
+        self.case = case
+
+    def time(self, machine, algorithm, size, **options):
         changed = changes(machine, algorithm, size)
         changed["workload"] |= options
-        return case.run(changed)[0].time
+        return self.case.run(changed)[0].time
 
-    def measured(machine, one, other, predicted):
-        return crossover(lambda size: time(machine, one, size) - time(machine, other, size),
+    def longer(self, machine, name, **options):
+        """Time of 64 MiB minus that of 32 MiB, in us."""
+        return (self.time(machine, name, 64 << 20, **options) - self.time(machine, name, 32 << 20, **options)) / 1e6
+
+    def measured(self, machine, one, other, predicted):
+        """The size from which on the other algorithm is faster, near the predicted one."""
+        return crossover(lambda size: self.time(machine, one, size) - self.time(machine, other, size),
                          predicted // 2048 * 1024, predicted // 512 * 1024)  # fmt: skip
 
-    def predict(one, other):
-        return crossover(lambda size: one(size) - other(size), 16 << 10, 16 << 20, 12)
+    def compare(self, text, machine, one, other, predicted):
+        found = self.measured(machine, one, other, predicted)
+        self.case.within(text, [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
 
-    def model(algorithm):
+    def model(self, algorithm):
         """Weft's own alpha-beta model, which has no network: alpha is the time of a small packet over the switch."""
-        run, experiment = case.run({**changes("switch", "halving_doubling", 16), "workload": {
+        run, experiment = self.case.run({**changes("switch", "halving_doubling", 16), "workload": {
             "kind": "traffic", "pattern": "permutation", "ranks": 16, "size": "64 B", "shift": 1}})  # fmt: skip
         options = MACHINES["switch"]["algorithms"][algorithm]
         words = [f"--{key.replace('_', '-').replace('slices-per-chunk', 'slices')}={value}" for key, value in options.items()]
@@ -140,7 +152,7 @@ def check(case):
 
         def cost(size):
             done = subprocess.run(
-                [case.weft, "collective", algorithm, "--ranks", "16", "--size", str(size), "--cost", "--json",
+                [self.case.weft, "collective", algorithm, "--ranks", "16", "--size", str(size), "--cost", "--json",
                  "--latency", f"{run.time} ps", "--rate", f"{400 * 4096 // wire} Gb/s", *(w.replace(" ", "") for w in words)],
                 capture_output=True, text=True, check=True,
             )  # fmt: skip
@@ -148,71 +160,94 @@ def check(case):
 
         return cost
 
-    predicted = predict(model("double_binary_tree"), model("ring"))
-    found = measured("switch", "double_binary_tree", "ring", predicted)
-    case.within("one switch: from here on a ring is faster than NCCL's trees", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
-    predicted = predict(model("recursive_doubling"), model("halving_doubling"))
-    found = measured("switch", "recursive_doubling", "halving_doubling", predicted)
-    case.within("one switch: from here on halving-doubling is faster than recursive doubling", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
 
-    _, experiment = case.run(changes("leaves", "ring", 1024))
+def predict(one, other):
+    return crossover(lambda size: one(size) - other(size), 16 << 10, 16 << 20, 12)
+
+
+def on_one_switch(machines):
+    predicted = predict(machines.model("double_binary_tree"), machines.model("ring"))
+    machines.compare("one switch: from here on a ring is faster than NCCL's trees",
+                     "switch", "double_binary_tree", "ring", predicted)  # fmt: skip
+    predicted = predict(machines.model("recursive_doubling"), machines.model("halving_doubling"))
+    machines.compare("one switch: from here on halving-doubling is faster than recursive doubling",
+                     "switch", "recursive_doubling", "halving_doubling", predicted)  # fmt: skip
+
+
+def on_leaves(machines):
+    _, experiment = machines.case.run(changes("leaves", "ring", 1024))
     leaves = Rounds(experiment, links_of_leaves)
     predicted = predict(lambda size: leaves.total(halving_doubling(16, size)), lambda size: leaves.total(ring(16, size)))
-    found = measured("leaves", "halving_doubling", "ring", predicted)
-    case.within("oversubscribed leaves: from here on a ring is faster than halving-doubling", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
+    machines.compare("oversubscribed leaves: from here on a ring is faster than halving-doubling",
+                     "leaves", "halving_doubling", "ring", predicted)  # fmt: skip
 
+
+def on_a_torus(machines):
+    case = machines.case
     _, experiment = case.run(changes("torus", "swing", 1024))
     torus = Rounds(experiment, links_of_ring)
     least, most = (
         predict(lambda size, even=even: torus.total(swing(16, size), even), lambda size: torus.total(ring(16, size)))
         for even in (False, True)
     )
-    found = measured("torus", "swing", "bucket", (least + most) // 2)
+    found = machines.measured("torus", "swing", "bucket", (least + most) // 2)
     between = ((least + most) / 2048, (most - least) / 2048, found / 1024)
     case.within("torus: from here on bucket is faster than Swing; loads of the fullest link, and the mean", [between], "KiB", 0)
     sizes = [64 << 10, 1 << 20, 16 << 20]
     case.at_least("torus: time of recursive doubling, at least that of Swing",
-                  [(time("torus", "swing", size), time("torus", "halving_doubling", size)) for size in sizes])  # fmt: skip
+                  [(machines.time("torus", "swing", size), machines.time("torus", "halving_doubling", size)) for size in sizes])  # fmt: skip
 
-    def wire_time(size, rate):
-        return size / 4096 * serialization(4096 + 82, rate)
 
-    def nvlink_time(size, rate):
-        """Over NVLink: frames of 128 B with a flit of 16 B each, and without ACKs another flit for the answer."""
-        return size / 128 * serialization(128 + 16 + 16, rate)
+def wire_time(size, rate):
+    return size / 4096 * serialization(4096 + 82, rate)
 
-    nvlink, nic, size = 3_600_000_000_000, 400_000_000_000, 16 << 20
+
+def nvlink_time(size, rate):
+    """Over NVLink: frames of 128 B with a flit of 16 B each, and without ACKs another flit for the answer."""
+    return size / 128 * serialization(128 + 16 + 16, rate)
+
+
+def on_servers(machines):
+    nic, size = 400_000_000_000, 16 << 20
     flat = wire_time(2 * 31 * size / 32, nic)
-    hierarchical = nvlink_time(2 * 7 * size / 8, nvlink) + wire_time(2 * 3 * size / 32, nic)
+    hierarchical = nvlink_time(2 * 7 * size / 8, NVLINK) + wire_time(2 * 3 * size / 32, nic)
     one_ring = {"channels": 1}  # it enters and leaves each server by one NIC
     rows = []
     for algorithm, of_bytes in (("ring", flat), ("hierarchical", hierarchical)):
-        latency = time("servers", algorithm, 128 << 10, **one_ring)
+        latency = machines.time("servers", algorithm, 128 << 10, **one_ring)
         middle, half = (of_bytes + latency / 2) / 1e6, latency / 2e6
-        rows.append((middle, half, time("servers", algorithm, size, **one_ring) / 1e6))
-    case.within("4 servers: 16 MiB by one flat ring and hierarchically; bytes, and bytes plus the time of 128 KiB", rows, "us", 0)
+        rows.append((middle, half, machines.time("servers", algorithm, size, **one_ring) / 1e6))
+    machines.case.within("4 servers: 16 MiB by one flat ring and hierarchically; bytes, and bytes plus the time of 128 KiB", rows, "us", 0)
 
-    def longer(machine, name, **options):
-        """Time of 64 MiB minus that of 32 MiB."""
-        return (time(machine, name, 64 << 20, **options) - time(machine, name, 32 << 20, **options)) / 1e6
 
-    added = 32 << 20
-    rings = nvlink_time(2 * 7 * added / 8, nvlink) / 1e6
+def on_nvswitch(machines):
+    case, added = machines.case, 32 << 20
+    rings = nvlink_time(2 * 7 * added / 8, NVLINK) / 1e6
     same = {"chunk_size": "128 KiB", "channels": 1}  # NVLS's own chunk depends on the size
-    ring_time, nvls_time = longer("nvswitch", "ring", channels=1), longer("nvswitch", "nvls", **same)
+    ring_time, nvls_time = machines.longer("nvswitch", "ring", channels=1), machines.longer("nvswitch", "nvls", **same)
     case.within("NVSwitch: time of 64 MiB less that of 32 MiB, ring", [(rings, 0.02 * rings, ring_time)], "us", 0)
-    even = wire_time(9 * added / 8, nvlink) / 1e6
+    even = wire_time(9 * added / 8, NVLINK) / 1e6
     case.within("NVSwitch, GPU ports as fast as NVLink: the same of nvls, S + S/n over NVLink",
-                [(even, 0.002 * even, longer("nvswitch_even", "nvls", **same))], "us", 1)  # fmt: skip
-    # Nothing limits the rate at which a GPU contributes data, so that data queues behind its port, which is faster than
-    # NVLink. The sums that it sends out again (p of NVLink's rate) queue behind this data, beside the data that it
-    # contributes (c).
-    even = nvlink_time(9 * added / 8, nvlink) / 1e6
-    faster = nvlink_time(4096, nvlink) / wire_time(4096, nvlink + 504_000_000_000)
+                [(even, 0.002 * even, machines.longer("nvswitch_even", "nvls", **same))], "us", 1)  # fmt: skip
+    piled, a_slice = nvls_behind_faster_ports(added)
+    case.within("NVSwitch: the same of nvls behind ports for NVLink and PCIe together", [(piled, a_slice, nvls_time)], "us", 1)
+    case.at_least("NVSwitch: ring, at least as long as nvls", [(round(nvls_time), round(ring_time))], "us")
+
+
+def nvls_behind_faster_ports(added):
+    """(time, time of a slice) in us. Nothing limits the rate at which a GPU contributes data, so that data queues behind its port,
+    which is faster than NVLink. The sums that it sends out again (p of NVLink's rate) queue behind this data, beside the data
+    that it contributes (c)."""
+    even = nvlink_time(9 * added / 8, NVLINK) / 1e6
+    faster = nvlink_time(4096, NVLINK) / wire_time(4096, NVLINK + 504_000_000_000)
     c = 1 / (1 + 1 / (8 * faster))
     p = c / (8 * faster)
     idle = (1 - c / 8 - 8 * p) / c  # share of the path down, until all is contributed: the time of S over c
-    a_slice = nvlink_time(128 << 10, nvlink) / 1e6  # sums go on slice by slice
-    piled = even + nvlink_time(added * idle, nvlink) / 1e6
-    case.within("NVSwitch: the same of nvls behind ports for NVLink and PCIe together", [(piled, a_slice, nvls_time)], "us", 1)
-    case.at_least("NVSwitch: ring, at least as long as nvls", [(round(nvls_time), round(ring_time))], "us")
+    # Sums go on slice by slice.
+    return even + nvlink_time(added * idle, NVLINK) / 1e6, nvlink_time(128 << 10, NVLINK) / 1e6
+
+
+def check(case):
+    machines = Machines(case)
+    for part in (on_one_switch, on_leaves, on_a_torus, on_servers, on_nvswitch):
+        part(machines)

@@ -24,12 +24,12 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path.insert(0, str(ROOT / "validation"))
+sys.path[:0] = [str(ROOT / "validation"), str(ROOT / "scripts")]
 sys.dont_write_bytecode = True
 
 from check import SERVERS, VERSIONS  # noqa: E402
-from harness import MPI_SETTINGS  # noqa: E402
 from measured_times import LARGE, larger_packets  # noqa: E402
+from support import open_mpi  # noqa: E402
 
 WORSE, NOISE = 1.10, 0.015
 MIN_SCALE = 0.5  # us: the step of a constant that is nearly 0
@@ -127,7 +127,7 @@ class Installed:
                          "-f", 4, "-d", "half", "--json"]  # fmt: skip
                 for key, value in changes.items():
                     words += ["--set", f"{key}={value}"]
-                settings = {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(self.folder), **os.environ}
+                settings = open_mpi.environment(self.folder, OMPI_MCA_ess_singleton_isolated="1")
                 done = subprocess.run(
                     [str(word) for word in words], env=settings, capture_output=True, text=True, check=False
                 )

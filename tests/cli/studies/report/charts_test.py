@@ -12,6 +12,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from report_testing import IDLE, INCAST, TRAINING, PageTest, write_numbers, write_text
+from weft_browser import Browser
 from weft_testing import NETWORK, SOURCE, STAR, table
 
 sys.path.insert(0, str(SOURCE / "scripts"))
@@ -204,6 +205,14 @@ class Charts(PageTest):
         self.browser.value("document.getElementById('theme').click()")
         self.assertNotEqual(self.browser.value("getComputedStyle(document.body).backgroundColor"), before)
         self.browser.resize(1280, 900)
+
+    def test_bars_in_a_narrow_window(self):
+        """Between a bar's name and its time there is room for the bar, and nothing is wider than the window."""
+        path = self.report(self.simulate(IDLE)[1])
+        with Browser(420, 900) as browser:
+            browser.open(path)
+            self.assertGreater(browser.value("Math.min(...[...document.querySelectorAll('.bar')].map((bar) => bar.clientWidth))"), 100)
+            self.assertEqual(browser.value("document.documentElement.scrollWidth"), 420)
 
     def test_bars_and_collectives_open(self):
         """More ranks than bars: they are put together, and a bar opens into its ranks."""

@@ -8,7 +8,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from weft_browser import Browser
-from weft_testing import NETWORK, SOURCE, STAR, ProgramTest
+from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table
 
 IDLE = {
     "topology": STAR, "network": NETWORK,
@@ -65,6 +65,13 @@ class PageTest(ProgramTest):
 
     def verdict(self):
         return {name: self.data("article:not([hidden]) .verdict", name)[0] for name in ("verdict", "congested", "link")}
+
+    def saved(self, experiment, **network):
+        """Runs an experiment, shows its report, and returns the share of its time that another network saves."""
+        file = self.simulate(experiment)[1]
+        other = self.simulate({**experiment, "network": {**experiment["network"], **network}}, output="other.h5")[1]
+        self.show(file)
+        return 1 - float(table(other, "jobs")["time"][0]) / float(table(file, "jobs")["time"][0])
 
     def text(self, selector):
         return self.browser.value(f"document.querySelector({selector!r}).innerText").replace("\N{NO-BREAK SPACE}", " ")

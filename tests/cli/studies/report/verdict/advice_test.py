@@ -8,7 +8,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from report_testing import PageTest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The link to blame for the worst congestion."""
+
+import numpy as np
+
+
+class Blamed:
+    """`row` of the links, and `link`, its row of the table of delays; both None if the file does not tell which link it is."""
+
+    def __init__(self, evidence):
+        facts = evidence.facts
+        row = evidence.worst_congestion.culprit(evidence)
+        # Whether the kind of congestion names the link, and not the delay at links.
+        self.by_kind = row is not None
+        if row is None:
+            row = facts.delays.order[0] if facts.delays.order else evidence.bottleneck
+        self.link = facts.delays.row(row) if row is not None else None
+        self.row = int(np.flatnonzero(facts.links.id == self.link["id"])[0]) if self.link else None
+        self.at_host = self.link is not None and bool(facts.links.reaches_host()[self.row])
