@@ -8,6 +8,8 @@ import pathlib
 
 import yaml
 
+from oracles.gpu_spread import Waiting, slower_device
+
 SETS = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # GPUs of a DGX A100.
 SERVER = 8
@@ -52,6 +54,10 @@ class Published:
     @property
     def gpus(self):
         return self.tensor * self.pipeline * self.data
+
+    @property
+    def waiting(self):
+        return Waiting(self.gpus, self.tensor, self.pipeline, self.micro_batches * self.virtual_stages)
 
 
 def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch, teraflops, peer):
@@ -166,6 +172,11 @@ def of_stages(one, stages, groups):
                                batch=groups * stages * one.micro_batch * one.data)  # fmt: skip
 
 
+def with_slowest(case, one, changes):
+    """The changes of a row's experiment, with arithmetic as slow as the slowest of the row's GPUs makes it."""
+    return changes | {"workload.device": slower_device(changes["workload.device"], one.waiting.factor(), case.scratch)}
+
+
 def line(few, more, steps):
     """The value `steps` steps beyond the second of two."""
     return more + (more - few) * steps
@@ -180,7 +191,7 @@ def predict(case, one, most=0, changes=None, **network):
     copies = min(one.data, 2) if one.tensor == SERVER else one.data
 
     def seconds(row):
-        run, _ = case.run(settings(case, row, row.micro_batches, copies) | (changes or {}) | network)
+        run, _ = case.run(with_slowest(case, one, settings(case, row, row.micro_batches, copies) | (changes or {}) | network))
         return run.time * 1e-12
 
     def of_groups(stages):

@@ -10,6 +10,7 @@ import pathlib
 
 import yaml
 
+from oracles.gpu_spread import Waiting, slow_down
 from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict, right_order, rows_of
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
@@ -30,7 +31,7 @@ class Row:
     published: float
     run: object  # (case) -> seconds
     short: bool
-    gpus: int
+    waiting: Waiting
     peer: str = ""
     rounding: float = 0  # seconds
     # (case) -> seconds with the collectives of an experiment that says nothing about them; None if that takes minutes
@@ -51,13 +52,13 @@ def table_of(name):
     if name in OF_A100S:
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
-                           one.name in small, one.gpus, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
+                           one.name in small, one.waiting, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
                        for one in rows_of(name)]  # fmt: skip
     rows = []
     for row in rows_of_plans(facts):
         by_default = lambda case, row=row: step(case, facts, row, without_collectives(facts))  # noqa: E731
         rows.append(Row(row["name"], seconds_of(row, facts), lambda case, row=row: step(case, facts, row),
-                        row.get("short", False), row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
+                        row.get("short", False), waiting_of(row), run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
 
 
@@ -75,6 +76,11 @@ def rows_of_plans(facts):
             one = {"name": name + again, **facts["options"][one["options"]], **one}
         rows.append({**facts["defaults"], **one})
     return rows
+
+
+def waiting_of(row):
+    together = max(row.get("tensor", 1) * row.get("context", 1), row.get("expert", 1) * row.get("expert_tensor", 1))
+    return Waiting(row["gpus"], together, row.get("pipeline", 1), micro_batches_of(row) * row.get("virtual_stages", 1))
 
 
 def batch_of(row):
@@ -171,19 +177,16 @@ def merged(into, values):
 
 
 def device_of(case, facts, row):
-    """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
+    """The device with the arithmetic of the slowest of the row's GPUs. It is a ready-made one, or has other figures: `base`, `clock`
+    (of its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
     across = row["gpus"] > of_gpu(facts, row, "gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
-        if not across:
-            return str(case.root / "workloads/devices" / f"{said}.yaml")
         said = {"base": said}
     data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
     if across and "collective_units" in data["sustained"]:
         data["sustained"]["collective_units"] = CHANNELS_ACROSS
-    for precision, peak in data["peak"].items():
-        rate, unit = peak.split()
-        data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
+    slow_down(data, waiting_of(row).factor() / said.get("clock", 1))
     data |= {key: value for key, value in said.items() if key not in ("base", "clock", "sustained")}
     data["sustained"] = merged(data.get("sustained", {}), said.get("sustained", {}))
     path = case.scratch / f"{data['name'].replace(' ', '_')}.yaml"
