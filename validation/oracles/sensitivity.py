@@ -163,8 +163,8 @@ def slower_host(catalogue, factor):
 def sensitivity(row, case):
     """(seconds, {constant: (change with the slow end, with the fast end) in percent}, low, high): the ends of all
     constants together are root sums of squares, because the constants are independent."""
-    middle = row.run(case)
-    changes = {name: tuple(100 * (row.run(Varied(case, name, high, row.waiting)) / middle - 1) for high in (False, True))
+    middle, waiting = row.run(case), row.waiting(case)
+    changes = {name: tuple(100 * (row.run(Varied(case, name, high, waiting)) / middle - 1) for high in (False, True))
                for name in CONSTANTS}  # fmt: skip
     slow = math.sqrt(sum(max(ends) ** 2 for ends in changes.values()))
     fast = math.sqrt(sum(min(ends) ** 2 for ends in changes.values()))

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import types
@@ -18,7 +19,7 @@ import weft_testing  # noqa: E402
 from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
-from oracles.gpu_spread import HIGH_SPREAD, SPREAD, Waiting, mean_of_largest  # noqa: E402
+from oracles.gpu_spread import HIGH_SPREAD, SPREAD, Waiting, mean_of_largest, mean_of_slowest, stages_of  # noqa: E402
 from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
@@ -43,7 +44,7 @@ class Published(ProgramTest):
         self.assertEqual(len({row.name for row in rows}), len(rows))
         plans = rows_of_plans(read("bigscience_2022"))
         for plan, row in zip(plans, rows, strict=True):
-            self.assertEqual(plan["data"] * plan["tensor"] * plan["pipeline"], row.waiting.gpus)
+            self.assertEqual(plan["data"] * plan["tensor"] * plan["pipeline"], row.gpus)
             self.assertEqual(sum(deepspeed_stages(shape_of({}, plan)[0], plan["pipeline"], plan.get("embeddings_as_blocks", False))),
                              int(plan["shape"].split("x")[0]))  # fmt: skip
         self.assertEqual({plan["precision"] for plan in plans if plan["options"] == "bf16"}, {"bf16"})
@@ -129,7 +130,8 @@ class Published(ProgramTest):
             seen.append((stages, groups))
             return types.SimpleNamespace(time=(5 + 7 * stages + 11 * groups + 13 * groups * stages) * 1e12), None
 
-        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE)
+        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE, 
+                                     compute_of_kinds=lambda changes, found=iter([[2] * 35, [2.1] * 35]): next(found))
         row = next(one for one in NARAYANAN if one.name == "530B")
         self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
         self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
@@ -191,26 +193,58 @@ class Published(ProgramTest):
             self.assertAlmostEqual(mean_of_largest(count), mean, places=9)
         self.assertAlmostEqual(Waiting(4).factor(), 1 + 0.015 * mean_of_largest(4))
         self.assertEqual(Waiting(4).factor(0), 1)
-        # 8 GPUs in 2 stages of 2 tensor ranks and 2 copies: of 5 passes at a time, and one more on the other stage, whose two ranks are
-        # mean ones.
-        piped = (5 * (1 + 0.1 * mean_of_largest(8)) + 1 + 0.1 * mean_of_largest(2)) / 6
-        self.assertAlmostEqual(Waiting(8, together=2, stages=2, passes=5).factor(0.1), piped)
-        # 175B: 8 stages of 8 tensor ranks, 64 micro-batches, each of which passes 3 virtual stages of a rank.
-        self.assertEqual(next(row.waiting for row in table_of("korthikanti_2022")[1] if row.name.startswith("175B")), Waiting(64, 8, 8, 192))
-        # 128 sequences on 2 copies of 4 stages of 8 ranks, and experts of 16.
-        row = {"gpus": 64, "tensor": 8, "pipeline": 4, "virtual_stages": 2, "micro_batch": 1, "batch": 128}
-        self.assertEqual(waiting_of(row), Waiting(64, 8, 4, 128))
-        self.assertEqual(waiting_of({**row, "expert": 16}), Waiting(64, 16, 4, 128))
+
+    def test_a_pipeline_waits_for_the_stage_that_takes_longest(self):
+        """Two stages of 8 and 4 s, half of it arithmetic: the second one is never the longer one. With equal stages it is the slowest of
+        all GPUs. Of 4 GPUs in one and 2 in the other of two times the work the integral is the heavier one's."""
+        self.assertAlmostEqual(mean_of_slowest([(8, 4), (4, 2)], 4, 0.1), 8 + 0.4 * mean_of_largest(4), places=6)
+        self.assertAlmostEqual(mean_of_slowest([(8, 4)] * 3, 4, 0.1), 8 + 0.4 * mean_of_largest(12), places=6)
+        self.assertEqual(mean_of_slowest([(8, 4), (9, 4)], 4, 0), 9)
+        # Times of two GPUs, uniform in nothing but normal: the mean of the larger of N(9, 1) and N(8, 1) is 9 Phi(a) + 8 Phi(-a) + b phi(a)
+        # with b^2 = 2 and a = 1 / b (Clark, Operations Research 9, 1961, formula 2).
+        normal, b = statistics.NormalDist(), 2**0.5
+        clark = 9 * normal.cdf(1 / b) + 8 * normal.cdf(-1 / b) + b * normal.pdf(1 / b)
+        self.assertAlmostEqual(mean_of_slowest([(9, 10), (8, 10)], 1, 0.1), clark, places=6)
+        # 5 passes on the longer of two stages, of whose 4 s 2 are arithmetic, and one on the other, whose two ranks are mean ones.
+        heavy = (5 * (1 + 0.1 * mean_of_largest(4)) + 1 + 0.1 * mean_of_largest(2)) / 6
+        self.assertAlmostEqual(Waiting(8, together=2, passes=5, stages=((4, 2), (2, 1))).factor(0.1), heavy, places=6)
+        self.assertEqual(Waiting(8, together=2, passes=5, stages=((4, 2), (2, 1))).factor(0), 1)
+        # A stage that computes 3 s, and 3.1 with arithmetic 1.05 times as long, has 2 s of it.
+        ((seconds, arithmetic),) = stages_of(lambda factor: [1 + 2 * factor])
+        self.assertEqual(seconds, 3)
+        self.assertAlmostEqual(arithmetic, 2)
+
+    def test_stages_of_rows_are_counted(self):
+        """175B: 8 stages of 8 tensor ranks, 64 micro-batches, each of which passes 3 virtual stages of a rank; the last one has the head.
+        128 sequences on 2 copies of 4 stages of 8 ranks, and experts of 16."""
+        asked = []
+
+        def compute(case, changes=None):
+            path = (changes or {}).get("workload.device") or case.experiment["workload"]["device"]
+            asked.append(float(yaml.safe_load(pathlib.Path(path).read_text())["peak"]["fp16"].split()[0]))
+            return [1 + 312 / asked[-1], 2 + 312 / asked[-1]]
+
+        case = type("Case", (), {"compute_of_kinds": compute, "scratch": self.folder, "root": weft_testing.SOURCE})()
+        row = next(row for row in table_of("korthikanti_2022")[1] if row.name.startswith("175B"))
+        waiting = row.waiting(case)
+        self.assertEqual((waiting.gpus, waiting.together, waiting.passes), (64, 8, 192))
+        for found, expected in zip(waiting.stages, ((2, 1), (3, 1)), strict=True):
+            self.assertAlmostEqual(found[0], expected[0])
+            self.assertAlmostEqual(found[1], expected[1])
+        self.assertAlmostEqual(asked[0] / asked[1], 1.05, places=7)
+        row = {"gpus": 8, "tensor": 8, "micro_batch": 1, "batch": 128}
+        self.assertEqual(waiting_of(case, {}, row), Waiting(8, 8, 128))
+        self.assertEqual(waiting_of(case, {}, {**row, "gpus": 64, "expert": 16}), Waiting(64, 16, 16))
 
     def test_devices_of_rows_have_the_arithmetic_of_the_slowest_gpu(self):
-        """The rates of arithmetic are divided by the factor, with those of the set's own clock; memory and launches stay."""
+        """The rates of arithmetic are divided by the factor, with those of the set's own clock; all else stays."""
         case = types.SimpleNamespace(scratch=self.folder, root=weft_testing.SOURCE)
         before = yaml.safe_load((weft_testing.SOURCE / "workloads" / "devices" / "h100-sxm.yaml").read_text())
         row = {"gpus": 8, "micro_batch": 1, "batch": 8}
         for said, clock in (("h100-sxm", 1), ({"base": "h100-sxm", "clock": 0.871}, 0.871)):
-            device = yaml.safe_load(pathlib.Path(device_of(case, {"device": said}, row)).read_text())
+            device = yaml.safe_load(pathlib.Path(device_of(case, {"device": said}, row, 1.02)).read_text())
             for precision, peak in before["peak"].items():
-                self.assertAlmostEqual(float(device["peak"][precision].split()[0]) * Waiting(8).factor() / clock / float(peak.split()[0]), 1, places=7)
+                self.assertAlmostEqual(float(device["peak"][precision].split()[0]) * 1.02 / clock / float(peak.split()[0]), 1, places=7)
             self.assertEqual({**device, "peak": 0}, {**before, "peak": 0})
 
     def test_ends_of_the_spread_are_none_and_the_highest(self):
@@ -220,7 +254,7 @@ class Published(ProgramTest):
         device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"
         case.experiment, case.scratch = {"topology": {}, "workload": {"device": str(device)}}, self.folder
         peak = float(yaml.safe_load(device.read_text())["peak"]["fp16"].split()[0])
-        waiting = Waiting(384, together=2, stages=3, passes=8)
+        waiting = Waiting(384, together=2, passes=8, stages=((4, 3), (4, 3), (5, 4)))
         for high, spread in ((False, HIGH_SPREAD), (True, 0)):
             Varied(case, "spread of GPUs", high, waiting).run()
             varied = yaml.safe_load(pathlib.Path(seen[-1]["device"]).read_text())["peak"]["fp16"]
@@ -233,7 +267,7 @@ class Published(ProgramTest):
 
     def test_interval_is_the_root_of_the_sum_of_squares(self):
         """Each of n constants moves the time by 3 % up and 1 % down."""
-        row = types.SimpleNamespace(waiting=Waiting(8), run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
+        row = types.SimpleNamespace(waiting=lambda case: Waiting(8), run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
         middle, changes, fast, slow = sensitivity(row, None)
         self.assertEqual((middle, len(changes)), (10, len(CONSTANTS)))
         root = len(CONSTANTS) ** 0.5
