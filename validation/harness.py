@@ -85,6 +85,19 @@ class Case:
     def run(self, changes=None):
         """Runs experiment.yaml with changes such as {"topology.links": 3}; returns the Run, and the experiment as
         run."""
+        config, experiment = self.written(changes)
+        output = self.scratch / "results.h5"
+        out = self.output_of(["run", config, "-o", output, "--summary", "json", "--quiet"])
+        return Run(json.loads(out), output), experiment
+
+    def compute_of_kinds(self, changes=None):
+        """Seconds of computation in a step of a rank of each kind, those of a training job being its pipeline ranks; nothing is run."""
+        config, _ = self.written(changes)
+        counted = json.loads(self.output_of(["workload", config, "--no-run", "--json"]))
+        return [of_rank["compute_seconds"] for of_rank in counted["of_ranks"]]
+
+    def written(self, changes):
+        """The path of experiment.yaml with changes, and its content."""
         experiment = copy.deepcopy(self.experiment)
         for path, value in (changes or {}).items():
             *parents, last = path.split(".")
@@ -94,14 +107,15 @@ class Case:
             place[last] = value
         config = self.scratch / "experiment.yaml"
         config.write_text(json.dumps(experiment))  # JSON is YAML
-        output = self.scratch / "results.h5"
-        words = ["run", config, "-o", output, "--summary", "json", "--quiet"]
+        return config, experiment
+
+    def output_of(self, words):
         if self.server is None:
             self.server = Server(self.start, self.mpi_ranks)
         code, out, err = self.server.run(words, self.scratch)
         if code != 0:
             raise RuntimeError(f"weft {' '.join(map(str, words))}: exit code {code}\n{err}")
-        return Run(json.loads(out), output), experiment
+        return out
 
     def start(self, words):
         """One program for all runs of the case."""

@@ -10,6 +10,7 @@ import time
 import types
 
 from harness import Case
+from oracles.gpu_spread import ASSUMPTION
 from oracles.published_steps import ordered_pairs
 from oracles.sensitivity import CONSTANTS, sensitivity
 from oracles.training_sets import FOLDER, sets, summary, table_of
@@ -53,7 +54,7 @@ def print_set(name, facts, rows):
     """Returns the points (published, predicted)."""
     print(f"{facts['name']}: {facts['source']}")
     print(f"  {facts['hardware']}")
-    for assumption in facts["assumptions"]:
+    for assumption in [*facts["assumptions"], ASSUMPTION]:
         print(f"  assumed: {assumption}")
     if "not_expressed" in facts:
         print(f"  not expressed: {facts['not_expressed']}")

@@ -8,6 +8,8 @@ import pathlib
 
 import yaml
 
+from oracles.gpu_spread import Waiting, slower_device, stages_of
+
 SETS = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # GPUs of a DGX A100.
 SERVER = 8
@@ -166,6 +168,24 @@ def of_stages(one, stages, groups):
                                batch=groups * stages * one.micro_batch * one.data)  # fmt: skip
 
 
+def with_slower(case, changes, factor):
+    """The changes of a row's experiment, with arithmetic that takes `factor` times as long."""
+    return changes | {"workload.device": slower_device(changes["workload.device"], factor, case.scratch)}
+
+
+def copies_of(one):
+    """Data-parallel copies of a row that are simulated."""
+    return min(one.data, 2) if one.tensor == SERVER else one.data
+
+
+def waiting_of(case, one):
+    def compute(factor):
+        return case.compute_of_kinds(with_slower(case, settings(case, one, one.micro_batches, copies_of(one)), factor))
+
+    stages = stages_of(compute) if one.pipeline > 1 else ()
+    return Waiting(one.gpus, one.tensor, one.micro_batches * one.virtual_stages, stages)
+
+
 def line(few, more, steps):
     """The value `steps` steps beyond the second of two."""
     return more + (more - few) * steps
@@ -177,10 +197,10 @@ def predict(case, one, most=0, changes=None, **network):
     3p are simulated, because messages of forward and backward passes are joined only with more than p. Except for the ends,
     the stages of a pipeline do the same work, so that a step with g groups of micro-batches and p stages takes a + b p + c
     g + d g p: of more than MAX_STAGES stages, this number and half of it are simulated."""
-    copies = min(one.data, 2) if one.tensor == SERVER else one.data
+    factor = waiting_of(case, one).factor()
 
     def seconds(row):
-        run, _ = case.run(settings(case, row, row.micro_batches, copies) | (changes or {}) | network)
+        run, _ = case.run(with_slower(case, settings(case, row, row.micro_batches, copies_of(one)) | (changes or {}) | network, factor))
         return run.time * 1e-12
 
     def of_groups(stages):

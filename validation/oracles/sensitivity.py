@@ -6,9 +6,10 @@ import json
 import math
 import pathlib
 import re
-import statistics
 
 import yaml
+
+from oracles.gpu_spread import HIGH_SPREAD, SPREAD, slow_down
 
 
 def gemms(device, factor):
@@ -71,13 +72,6 @@ def scaled(text, factor):
     return f"{float(number) * factor:.6g} {unit}"
 
 
-def mean_of_largest(count):
-    """The mean of the largest of `count` independent standard normal numbers, the integral of z n phi(z) Phi(z)^(n-1)
-    (David and Nagaraja, Order Statistics, section 3.1), by the trapezoidal rule."""
-    normal, step = statistics.NormalDist(), 1 / 64
-    return step * sum(z * count * normal.pdf(z) * normal.cdf(z) ** (count - 1) for z in (i * step for i in range(-512, 513)))
-
-
 # name: (of the device, of the catalogue, of the machine, or of its GPUs; low and high as factors of the slower and the faster end,
 # for GPUs their standard deviation; the reason)
 CONSTANTS = {
@@ -98,22 +92,22 @@ CONSTANTS = {
     "NVLink's rate": ("machine", "nvlink_rate", 0.92, 1.08, "mean error of the fit to calls of NCCL"),
     "links' rate": ("machine", "link_rate", 0.85, 1.0, "what other traffic and placement take"),
     "host": ("framework", None, 2.0, 0.5, "5 to 20 us of an operation in several sources"),
-    # M. Sinha et al., arXiv:2208.11035: 8 % between a box plot's whiskers in the mean of five systems, 5.4 standard deviations.
-    "spread of GPUs": ("gpus", None, 0.015, 0.0, "deviations from GPU to GPU, all of a row waiting for its slowest; none is predicted"),
+    "spread of GPUs": ("gpus", None, HIGH_SPREAD, 0.0,
+                       f"deviations from GPU to GPU, {SPREAD:g} in the prediction: the highest of five systems, and GPUs that are alike"),
 }
 
 
 class Varied:
-    """A case whose runs have one changed constant, for a row on `gpus` GPUs."""
+    """A case whose runs have one changed constant, for a row whose ranks wait for each other like that."""
 
-    def __init__(self, case, constant, high, gpus):
-        self._case, self._constant, self._high, self._gpus = case, constant, high, gpus
+    def __init__(self, case, constant, high, waiting):
+        self._case, self._constant, self._high, self._waiting = case, constant, high, waiting
 
     def __getattr__(self, name):
         return getattr(self._case, name)
 
     def __copy__(self):
-        return Varied(copy.copy(self._case), self._constant, self._high, self._gpus)
+        return Varied(copy.copy(self._case), self._constant, self._high, self._waiting)
 
     @property
     def experiment(self):
@@ -143,9 +137,8 @@ class Varied:
             place = topology["server"] if how == "nvlink_rate" else topology
             place[how] = scaled(place[how], factor)
         elif where == "gpus":
-            slowest = 1 + factor * mean_of_largest(self._gpus)
-            ranks = list(range(simulated_ranks(workload)))
-            workload["compute_noise"] = {"slow_ranks": [{"ranks": ranks, "factor": slowest}]}
+            slower = self._waiting.factor(factor) / self._waiting.factor()
+            self.rewrite(workload, "device", lambda data: slow_down(data, slower))
         elif where == "device":
             self.rewrite(workload, "device", lambda data: how(data, factor))
         else:
@@ -160,12 +153,6 @@ class Varied:
         workload[key] = str(path)
 
 
-def simulated_ranks(workload):
-    """Simulated ranks of a training job, with as many copies as `symmetry` says, if it is set."""
-    degrees = workload["parallelism"] | workload.get("symmetry", {})
-    return math.prod(degrees.get(key, 1) for key in ("tensor", "context", "pipeline", "data"))
-
-
 def slower_host(catalogue, factor):
     host = catalogue.get("host", {})
     for key in ("kernel", "collective"):
@@ -176,8 +163,8 @@ def slower_host(catalogue, factor):
 def sensitivity(row, case):
     """(seconds, {constant: (change with the slow end, with the fast end) in percent}, low, high): the ends of all
     constants together are root sums of squares, because the constants are independent."""
-    middle = row.run(case)
-    changes = {name: tuple(100 * (row.run(Varied(case, name, high, row.gpus)) / middle - 1) for high in (False, True))
+    middle, waiting = row.run(case), row.waiting(case)
+    changes = {name: tuple(100 * (row.run(Varied(case, name, high, waiting)) / middle - 1) for high in (False, True))
                for name in CONSTANTS}  # fmt: skip
     slow = math.sqrt(sum(max(ends) ** 2 for ends in changes.values()))
     fast = math.sqrt(sum(min(ends) ** 2 for ends in changes.values()))

@@ -10,6 +10,8 @@ import pathlib
 
 import yaml
 
+from oracles import published_steps
+from oracles.gpu_spread import Waiting, slow_down, stages_of
 from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict, right_order, rows_of
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
@@ -31,6 +33,7 @@ class Row:
     run: object  # (case) -> seconds
     short: bool
     gpus: int
+    waiting: object  # (case) -> Waiting
     peer: str = ""
     rounding: float = 0  # seconds
     # (case) -> seconds with the collectives of an experiment that says nothing about them; None if that takes minutes
@@ -51,13 +54,15 @@ def table_of(name):
     if name in OF_A100S:
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
-                           one.name in small, one.gpus, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
+                           one.name in small, one.gpus, lambda case, one=one: published_steps.waiting_of(case, one),
+                           f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
                        for one in rows_of(name)]  # fmt: skip
     rows = []
     for row in rows_of_plans(facts):
         by_default = lambda case, row=row: step(case, facts, row, without_collectives(facts))  # noqa: E731
         rows.append(Row(row["name"], seconds_of(row, facts), lambda case, row=row: step(case, facts, row),
-                        row.get("short", False), row["gpus"], run_by_default=by_default if facts.get("by_default", True) else None))
+                        row.get("short", False), row["gpus"], lambda case, row=row: waiting_of(case, facts, row),
+                        run_by_default=by_default if facts.get("by_default", True) else None))
     return facts, rows
 
 
@@ -75,6 +80,19 @@ def rows_of_plans(facts):
             one = {"name": name + again, **facts["options"][one["options"]], **one}
         rows.append({**facts["defaults"], **one})
     return rows
+
+
+def waiting_of(case, facts, row):
+    """Who waits for whom; a pipeline's stages are those of the largest job that is simulated for the row."""
+
+    def compute(factor):
+        counted = copy.copy(case)
+        counted.experiment = experiment(case, facts, row, simulated_micro_batches(row), factor)
+        return counted.compute_of_kinds()
+
+    together = max(row.get("tensor", 1) * row.get("context", 1), row.get("expert", 1) * row.get("expert_tensor", 1))
+    passes = micro_batches_of(row) * row.get("virtual_stages", 1)
+    return Waiting(row["gpus"], together, passes, stages_of(compute) if row.get("pipeline", 1) > 1 else ())
 
 
 def batch_of(row):
@@ -170,20 +188,17 @@ def merged(into, values):
                    for key, value in values.items()}  # fmt: skip
 
 
-def device_of(case, facts, row):
-    """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
+def device_of(case, facts, row, factor):
+    """A device whose arithmetic takes `factor` times as long as on a ready-made one, or on one with other figures: `base`, `clock` (of
+    its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
     across = row["gpus"] > of_gpu(facts, row, "gpus_per_server", SERVER) and row.get("tensor", 1) == 1
     if isinstance(said, str):
-        if not across:
-            return str(case.root / "workloads/devices" / f"{said}.yaml")
         said = {"base": said}
     data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
     if across and "collective_units" in data["sustained"]:
         data["sustained"]["collective_units"] = CHANNELS_ACROSS
-    for precision, peak in data["peak"].items():
-        rate, unit = peak.split()
-        data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
+    slow_down(data, factor / said.get("clock", 1))
     data |= {key: value for key, value in said.items() if key not in ("base", "clock", "sustained")}
     data["sustained"] = merged(data.get("sustained", {}), said.get("sustained", {}))
     path = case.scratch / f"{data['name'].replace(' ', '_')}.yaml"
@@ -215,7 +230,7 @@ def deepspeed_stages(blocks, stages, with_embeddings):
     return numbers
 
 
-def experiment(case, facts, row, micro_batches):
+def experiment(case, facts, row, micro_batches, factor):
     tensor, context, pipeline = (row.get(key, 1) for key in ("tensor", "context", "pipeline"))
     data = row["gpus"] // (tensor * context * pipeline)
     copies = min(data, max(1, MAX_SHARDS // (tensor * context)), data)
@@ -254,7 +269,7 @@ def experiment(case, facts, row, micro_batches):
     if row.get("gather_once"):
         parallelism["reshard_after_forward"] = False
     workload = {
-        "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row),
+        "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row, factor),
         "framework": framework_of(case, row), "precision": row["precision"],
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
@@ -307,20 +322,25 @@ def micro_batches_of(row):
     return batch_of(row) / (row["micro_batch"] * data)
 
 
+def simulated_micro_batches(row):
+    """Interleaved, in groups of as many as stages; messages are joined only with more than one group."""
+    many, most = micro_batches_of(row), MAX_MICRO_BATCHES * row.get("pipeline", 1)
+    return int(many) if many <= most and many == int(many) else most
+
+
 def step(case, facts, row, change=lambda experiment: experiment):
     """Seconds of a step. Times of more than three micro-batches are extrapolated linearly from two and three."""
 
+    factor = waiting_of(case, facts, row).factor()
+
     def seconds(micro_batches):
         changed = copy.copy(case)
-        changed.experiment = change(experiment(case, facts, row, micro_batches))
+        changed.experiment = change(experiment(case, facts, row, micro_batches, factor))
         return changed.run()[0].time * 1e-12
 
-    many = micro_batches_of(row)
-    # Interleaved, in groups of as many as stages; messages are joined only with more than one group.
-    group = row.get("pipeline", 1)
-    most = MAX_MICRO_BATCHES * group
-    if many <= most and many == int(many):
-        return seconds(int(many))
+    many, most, group = micro_batches_of(row), simulated_micro_batches(row), row.get("pipeline", 1)
+    if most == many:
+        return seconds(most)
     few, more = seconds(most - group), seconds(most)
     return more + (more - few) * (many - most) / group
 

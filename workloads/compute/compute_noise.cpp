@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,7 +54,28 @@ std::map<std::uint32_t, double> read_slow_ranks(const Spec& list, std::uint32_t 
   return result;
 }
 
+/// ln Phi(z), also where Phi(z) is nearly 0 or 1.
+double log_normal_probability(double z) {
+  const double tail = 0.5 * std::erfc(std::abs(z) / std::numbers::sqrt2);
+  return z < 0 ? std::log(tail) : std::log1p(-tail);
+}
+
 }  // namespace
+
+// Newton's method on ln Phi, which rises and is concave: from below it comes nearer with each step, and stays below.
+double largest_of_copies(double z, double copies) {
+  static const double log_root = 0.5 * std::log(2 * std::numbers::pi);
+  const double wanted = log_normal_probability(z) / copies;
+  constexpr int most_steps = 100;
+  for (int i = 0; i < most_steps; ++i) {
+    const double here = log_normal_probability(z);
+    const double slope = std::exp(-z * z / 2 - log_root - here);
+    const double step = (wanted - here) / slope;
+    if (!(step > 1e-14)) break;
+    z += step;
+  }
+  return z;
+}
 
 double read_share(const Spec& value, double max) {
   std::string text = value.text();
@@ -72,7 +94,8 @@ double read_share(const Spec& value, double max) {
   return number;
 }
 
-ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed) : seed_(seed) {
+ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed, double copies)
+    : seed_(seed), copies_(copies) {
   if (const auto value = map.find("jitter")) jitter_ = read_share(*value, 1);
   if (const auto value = map.find("spread")) spread_ = read_share(*value, 1);
   if (const auto value = map.find("distribution"))
@@ -96,7 +119,10 @@ double ComputeNoise::factor_of(double z, double deviation) const {
 
 double ComputeNoise::factor_of_rank(Rank rank) const {
   double factor = 1;
-  if (spread_ != 0) factor = factor_of(random_normal(seed_ ^ spread_draws, rank.value(), 0), spread_);
+  if (spread_ != 0) {
+    const double z = random_normal(seed_ ^ spread_draws, rank.value(), 0);
+    factor = factor_of(copies_ > 1 ? largest_of_copies(z, copies_) : z, spread_);
+  }
   if (const auto slow = slow_ranks_.find(rank.value()); slow != slow_ranks_.end()) factor *= slow->second;
   return factor;
 }

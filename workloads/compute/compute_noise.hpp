@@ -32,8 +32,9 @@ class ComputeNoise {
   };
 
   ComputeNoise() = default;
-  /// Reads and finishes the map. `ranks`: how many there are. Throws InputError.
-  ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed);
+  /// Reads and finishes the map. `ranks`: how many there are. `copies`: how many ranks of the job each of them stands
+  /// for, at least 1, maybe not a whole number. Throws InputError.
+  ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed, double copies = 1);
 
   /// Nothing is stretched.
   bool none() const { return jitter_ == 0 && spread_ == 0 && slow_ranks_.empty() && !stragglers_; }
@@ -54,6 +55,7 @@ class ComputeNoise {
   std::uint64_t seed_ = 0;
   double jitter_ = 0;
   double spread_ = 0;  ///< standard deviation of the ranks' factors
+  double copies_ = 1;  ///< a rank's factor is the largest of so many
   Shape shape_ = Shape::lognormal;
   std::map<std::uint32_t, double> slow_ranks_;
   std::optional<Stragglers> stragglers_;
@@ -62,6 +64,11 @@ class ComputeNoise {
 /// A program whose compute operations are lengthened by the noise; the program itself if there is none. The noise
 /// outlives it.
 std::unique_ptr<RankProgram> with_noise(std::unique_ptr<RankProgram> program, Rank rank, const ComputeNoise& noise);
+
+/// A standard normal number made the largest of `copies` of them: z with Phi(result) = Phi(z)^(1/copies), because the
+/// largest of k is below x with the probability Phi(x)^k (David and Nagaraja, Order Statistics, section 2.1). So the
+/// largest of n results is distributed as the largest of n * copies numbers.
+double largest_of_copies(double z, double copies);
 
 /// "2 %" or 0.02 -> 0.02; between 0 and `max`. Throws InputError.
 double read_share(const Spec& value, double max);

@@ -483,7 +483,8 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                               job.times.device().name),
                   job.where);
   if (job.events.failures.any() && job.events.failures.step_time == Time()) time_failures(context, job.events);
-  if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
+  const double copies = static_cast<double>(d.world) / simulated_ranks(job);
+  if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed, copies);
   return job;
 }
 

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import types
@@ -18,11 +19,12 @@ import weft_testing  # noqa: E402
 from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
+from oracles.gpu_spread import HIGH_SPREAD, SPREAD, Waiting, mean_of_largest, mean_of_slowest, stages_of  # noqa: E402
 from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
-from oracles.sensitivity import CONSTANTS, Varied, mean_of_largest, sensitivity  # noqa: E402
+from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import (  # noqa: E402
-    batch_of, deepspeed_stages, read, rows_of_plans, seconds_of, sets, shape_of, summary, table_of)  # fmt: skip
+    batch_of, deepspeed_stages, device_of, read, rows_of_plans, seconds_of, sets, shape_of, summary, table_of, waiting_of)  # fmt: skip
 
 
 def validate(*words):
@@ -59,7 +61,7 @@ class Published(ProgramTest):
             errors.append(abs(float(error)))
         mean = float(re.search(r"3 of 3 rows: mean absolute error ([\d.]+) %", done.stdout)[1])
         self.assertAlmostEqual(mean, sum(errors) / 3, delta=0.11)
-        self.assertIn("assumed: ", done.stdout)
+        self.assertIn("assumed: GPUs differ by a standard deviation of 1.5 %", done.stdout)
         self.assertIn("<svg", drawing.read_text())
 
     def test_wrong_words(self):
@@ -128,7 +130,8 @@ class Published(ProgramTest):
             seen.append((stages, groups))
             return types.SimpleNamespace(time=(5 + 7 * stages + 11 * groups + 13 * groups * stages) * 1e12), None
 
-        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE)
+        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE, 
+                                     compute_of_kinds=lambda changes, found=iter([[2] * 35, [2.1] * 35]): next(found))
         row = next(one for one in NARAYANAN if one.name == "530B")
         self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
         self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
@@ -141,19 +144,19 @@ class Published(ProgramTest):
         seen = []
         case = type("Case", (), {"run": lambda one: seen.append(json.loads(json.dumps(one.experiment)))})()
         case.experiment, case.scratch = experiment, self.folder
-        Varied(case, "NVLink's rate", True, 8).run()
+        Varied(case, "NVLink's rate", True, Waiting(8)).run()
         self.assertEqual(seen[-1]["topology"]["server"]["nvlink_rate"], "291.6 GB/s")
-        Varied(case, "host", False, 8).run()
+        Varied(case, "host", False, Waiting(8)).run()
         host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
         self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
-        Varied(case, "GEMMs' rate", False, 8).run()
+        Varied(case, "GEMMs' rate", False, Waiting(8)).run()
         tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["gemms"]["tiles"]
                  for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
         for before, after in zip(*tiles):
             self.assertAlmostEqual(after[2], 0.94 * before[2])
         # 422 GB/s for 2 B of each byte that arrives, 633 for 3 B; a clock of 0.97 that is 0.945 of it.
         for constant, key, expected in (("collectives' bandwidth", "collective_bandwidth", "633 GB/s"), ("clock", "clock", 0.97 * 0.945)):
-            Varied(case, constant, False, 8).run()
+            Varied(case, constant, False, Waiting(8)).run()
             self.assertEqual(yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"][key], expected)
         self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
 
@@ -167,7 +170,7 @@ class Published(ProgramTest):
         case.scratch = self.folder
 
         def sustained(constant, high):
-            Varied(case, constant, high, 8).run()
+            Varied(case, constant, high, Waiting(8)).run()
             return yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"]
 
         for high, ratio, units in ((False, 1.2, 32), (True, 1.016, 16)):
@@ -179,25 +182,84 @@ class Published(ProgramTest):
         before = yaml.safe_load(pathlib.Path(device).read_text())["sustained"]["grouped_gemms"]["tiles"]
         for one, other in zip(before, sustained("GEMMs' rate", False)["grouped_gemms"]["tiles"]):
             self.assertAlmostEqual(other[2], 0.94 * one[2])
-        Varied(case, "calls' latency", False, 8).run()
+        Varied(case, "calls' latency", False, Waiting(8)).run()
         self.assertEqual(seen[-1]["workload"]["collectives"], {"tensor": {"launch_latency": "45.54 us"}, "stage": {}})
 
     def test_a_row_waits_for_the_slowest_of_its_gpus(self):
         """The largest of 2 and 3 standard normal numbers is 1 / sqrt(pi) and 3 / (2 sqrt(pi)) in the mean, of 4 (6 / pi)
-        arctan(sqrt(2)) / sqrt(pi) (David and Nagaraja, Order Statistics, section 3.2). All ranks that are simulated have the slowest's factor."""
+        arctan(sqrt(2)) / sqrt(pi) (David and Nagaraja, Order Statistics, section 3.2)."""
         root = math.pi**0.5
         for count, mean in ((1, 0), (2, 1 / root), (3, 1.5 / root), (4, 6 / math.pi * math.atan(2**0.5) / root)):
             self.assertAlmostEqual(mean_of_largest(count), mean, places=9)
+        self.assertAlmostEqual(Waiting(4).factor(), 1 + 0.015 * mean_of_largest(4))
+        self.assertEqual(Waiting(4).factor(0), 1)
+
+    def test_a_pipeline_waits_for_the_stage_that_takes_longest(self):
+        """Two stages of 8 and 4 s, half of it arithmetic: the second one is never the longer one. With equal stages it is the slowest of
+        all GPUs. Of 4 GPUs in one and 2 in the other of two times the work the integral is the heavier one's."""
+        self.assertAlmostEqual(mean_of_slowest([(8, 4), (4, 2)], 4, 0.1), 8 + 0.4 * mean_of_largest(4), places=6)
+        self.assertAlmostEqual(mean_of_slowest([(8, 4)] * 3, 4, 0.1), 8 + 0.4 * mean_of_largest(12), places=6)
+        self.assertEqual(mean_of_slowest([(8, 4), (9, 4)], 4, 0), 9)
+        # Times of two GPUs, uniform in nothing but normal: the mean of the larger of N(9, 1) and N(8, 1) is 9 Phi(a) + 8 Phi(-a) + b phi(a)
+        # with b^2 = 2 and a = 1 / b (Clark, Operations Research 9, 1961, formula 2).
+        normal, b = statistics.NormalDist(), 2**0.5
+        clark = 9 * normal.cdf(1 / b) + 8 * normal.cdf(-1 / b) + b * normal.pdf(1 / b)
+        self.assertAlmostEqual(mean_of_slowest([(9, 10), (8, 10)], 1, 0.1), clark, places=6)
+        # 5 passes on the longer of two stages, of whose 4 s 2 are arithmetic, and one on the other, whose two ranks are mean ones.
+        heavy = (5 * (1 + 0.1 * mean_of_largest(4)) + 1 + 0.1 * mean_of_largest(2)) / 6
+        self.assertAlmostEqual(Waiting(8, together=2, passes=5, stages=((4, 2), (2, 1))).factor(0.1), heavy, places=6)
+        self.assertEqual(Waiting(8, together=2, passes=5, stages=((4, 2), (2, 1))).factor(0), 1)
+        # A stage that computes 3 s, and 3.1 with arithmetic 1.05 times as long, has 2 s of it.
+        ((seconds, arithmetic),) = stages_of(lambda factor: [1 + 2 * factor])
+        self.assertEqual(seconds, 3)
+        self.assertAlmostEqual(arithmetic, 2)
+
+    def test_stages_of_rows_are_counted(self):
+        """175B: 8 stages of 8 tensor ranks, 64 micro-batches, each of which passes 3 virtual stages of a rank; the last one has the head.
+        128 sequences on 2 copies of 4 stages of 8 ranks, and experts of 16."""
+        asked = []
+
+        def compute(case, changes=None):
+            path = (changes or {}).get("workload.device") or case.experiment["workload"]["device"]
+            asked.append(float(yaml.safe_load(pathlib.Path(path).read_text())["peak"]["fp16"].split()[0]))
+            return [1 + 312 / asked[-1], 2 + 312 / asked[-1]]
+
+        case = type("Case", (), {"compute_of_kinds": compute, "scratch": self.folder, "root": weft_testing.SOURCE})()
+        row = next(row for row in table_of("korthikanti_2022")[1] if row.name.startswith("175B"))
+        waiting = row.waiting(case)
+        self.assertEqual((waiting.gpus, waiting.together, waiting.passes), (64, 8, 192))
+        for found, expected in zip(waiting.stages, ((2, 1), (3, 1)), strict=True):
+            self.assertAlmostEqual(found[0], expected[0])
+            self.assertAlmostEqual(found[1], expected[1])
+        self.assertAlmostEqual(asked[0] / asked[1], 1.05, places=7)
+        row = {"gpus": 8, "tensor": 8, "micro_batch": 1, "batch": 128}
+        self.assertEqual(waiting_of(case, {}, row), Waiting(8, 8, 128))
+        self.assertEqual(waiting_of(case, {}, {**row, "gpus": 64, "expert": 16}), Waiting(64, 16, 16))
+
+    def test_devices_of_rows_have_the_arithmetic_of_the_slowest_gpu(self):
+        """The rates of arithmetic are divided by the factor, with those of the set's own clock; all else stays."""
+        case = types.SimpleNamespace(scratch=self.folder, root=weft_testing.SOURCE)
+        before = yaml.safe_load((weft_testing.SOURCE / "workloads" / "devices" / "h100-sxm.yaml").read_text())
+        row = {"gpus": 8, "micro_batch": 1, "batch": 8}
+        for said, clock in (("h100-sxm", 1), ({"base": "h100-sxm", "clock": 0.871}, 0.871)):
+            device = yaml.safe_load(pathlib.Path(device_of(case, {"device": said}, row, 1.02)).read_text())
+            for precision, peak in before["peak"].items():
+                self.assertAlmostEqual(float(device["peak"][precision].split()[0]) * 1.02 / clock / float(peak.split()[0]), 1, places=7)
+            self.assertEqual({**device, "peak": 0}, {**before, "peak": 0})
+
+    def test_ends_of_the_spread_are_none_and_the_highest(self):
+        """The device of a row has the factor of 1.5 % already; at the ends that of 4.1 % and of 0 takes its place."""
         seen = []
-        case = type("Case", (), {"run": lambda one: seen.append(one.experiment["workload"].get("compute_noise"))})()
-        case.experiment = {"topology": {}, "workload": {"parallelism": {"tensor": 2, "pipeline": 3, "data": 64}, "symmetry": {"data": 2}}}
-        case.scratch = self.folder
-        Varied(case, "spread of GPUs", False, 384).run()
-        (slow,) = seen[-1]["slow_ranks"]
-        self.assertEqual(slow["ranks"], list(range(12)))
-        self.assertAlmostEqual(slow["factor"], 1 + 0.015 * mean_of_largest(384))
-        Varied(case, "spread of GPUs", True, 384).run()
-        self.assertEqual(seen[-1]["slow_ranks"][0]["factor"], 1)
+        case = type("Case", (), {"run": lambda one: seen.append(one.experiment["workload"])})()
+        device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"
+        case.experiment, case.scratch = {"topology": {}, "workload": {"device": str(device)}}, self.folder
+        peak = float(yaml.safe_load(device.read_text())["peak"]["fp16"].split()[0])
+        waiting = Waiting(384, together=2, passes=8, stages=((4, 3), (4, 3), (5, 4)))
+        for high, spread in ((False, HIGH_SPREAD), (True, 0)):
+            Varied(case, "spread of GPUs", high, waiting).run()
+            varied = yaml.safe_load(pathlib.Path(seen[-1]["device"]).read_text())["peak"]["fp16"]
+            self.assertAlmostEqual(peak / float(varied.split()[0]), waiting.factor(spread) / waiting.factor(SPREAD), places=7)
+            self.assertNotIn("compute_noise", seen[-1])
 
     def test_constants_that_move_a_row_most_come_first(self):
         changes = {"host": (0.02, -0.05), "launches": (0.5, -0.2), "clock": (2.0, -3.14)}
@@ -205,7 +267,7 @@ class Published(ProgramTest):
 
     def test_interval_is_the_root_of_the_sum_of_squares(self):
         """Each of n constants moves the time by 3 % up and 1 % down."""
-        row = types.SimpleNamespace(gpus=8, run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
+        row = types.SimpleNamespace(waiting=lambda case: Waiting(8), run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
         middle, changes, fast, slow = sensitivity(row, None)
         self.assertEqual((middle, len(changes)), (10, len(CONSTANTS)))
         root = len(CONSTANTS) ** 0.5

@@ -15,7 +15,9 @@
 namespace weft::test::compute_noise_test {
 namespace {
 
-ComputeNoise noise(const std::string& text, std::uint64_t seed = 1) { return {Spec::parse(text, "x.yaml"), 8, seed}; }
+ComputeNoise noise(const std::string& text, std::uint64_t seed = 1, double copies = 1) {
+  return {Spec::parse(text, "x.yaml"), 8, seed, copies};
+}
 Time stretched(const ComputeNoise& what, std::uint32_t rank, std::uint64_t operation, Time now = {}) {
   return what.stretched(Rank(rank), operation, Time::from_us(1000), now);
 }
@@ -146,6 +148,46 @@ TEST(ComputeNoise, SlowestOfManyRanksIsTheLargestOfAsManyDraws) {
       EXPECT_NEAR(mean, wanted, 5 * std::sqrt(of_one / groups)) << shape << ", " << n;
       EXPECT_GT(wanted, 1 + spread / 2);
     }
+}
+
+// Phi(result)^k is Phi(z), by erfc, far out on both sides; one copy is the number itself.
+TEST(ComputeNoise, TheLargestOfCopiesHasTheRootOfTheProbability) {
+  const auto phi = [](double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); };
+  for (const double z : {-8.0, -3.0, -0.5, 0.0, 0.7, 2.5, 5.0}) {
+    EXPECT_EQ(largest_of_copies(z, 1), z);
+    for (const double copies : {1.5, 2.0, 16.0, 1024.0}) {
+      const double found = largest_of_copies(z, copies);
+      EXPECT_GT(found, z);
+      EXPECT_NEAR(std::pow(phi(found), copies) / phi(z), 1, 1e-10) << z << ", " << copies;
+      // The upper tails, which 1 - Phi has not to that accuracy: of the root and of 1 - (1 - q)^(1/k).
+      const double tail = -std::expm1(std::log(phi(z)) / copies);
+      if (z < 2) EXPECT_NEAR(phi(-found) / tail, 1, 1e-9) << z << ", " << copies;
+    }
+  }
+}
+
+// Two of 2, 3 and 512 copies stand for 4, 6 and 1,024 ranks: the slowest of both is distributed as that of all of them.
+// Mean and variance of its factor over 20,000 seeds, within five standard errors; that of a variance s^2 is about
+// s^2 sqrt((kurtosis - 1) / n), and the kurtosis of the largest of many normal numbers is at most that of Gumbel, 5.4.
+TEST(ComputeNoise, SlowestOfRanksThatStandForCopiesIsThatOfTheWholeJob) {
+  constexpr double spread = 0.04;
+  constexpr int seeds = 20'000;
+  const double variance = std::log1p(spread * spread);
+  const auto factor = [&](double z) { return std::exp(std::sqrt(variance) * z - variance / 2); };
+  for (const int copies : {2, 3, 512}) {
+    double mean = 0, squares = 0;
+    for (int seed = 1; seed <= seeds; ++seed) {
+      const ComputeNoise what = noise("{spread: 4 %}", static_cast<std::uint64_t>(seed), copies);
+      const double slowest = std::max(factor_of_rank(what, 0), factor_of_rank(what, 1));
+      mean += slowest / seeds;
+      squares += slowest * slowest / seeds;
+    }
+    const auto [wanted, of_one] = largest_of(2 * copies, factor);
+    EXPECT_NEAR(mean, wanted, 5 * std::sqrt(of_one / seeds)) << copies;
+    EXPECT_NEAR((squares - mean * mean) / of_one, 1, 5 * std::sqrt(4.4 / seeds)) << copies;
+    // What it would be if only the two were drawn.
+    EXPECT_GT(wanted, largest_of(2, factor).first + 10 * std::sqrt(of_one / seeds));
+  }
 }
 
 // All operations of a rank at all times have its factor, whatever else is drawn; another seed has another one.

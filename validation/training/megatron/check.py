@@ -2,7 +2,7 @@
 import os
 import re
 
-from oracles.published_steps import KORTHIKANTI, NARAYANAN, PARTS, mean_error, predict, right_order, settings, without
+from oracles.published_steps import KORTHIKANTI, NARAYANAN, PARTS, mean_error, predict, right_order, settings, waiting_of, with_slower, without
 
 SECONDS = 80
 SOURCE = "Narayanan et al. 2021, table 1; Korthikanti et al. 2022, table 5"
@@ -57,7 +57,7 @@ def layer(case, sequence, recompute):
     one = KORTHIKANTI[0]
     changes = settings(case, one, 1, 1) | {"workload.recompute": recompute, "output": {"messages": "none", "operations": True}}
     changes["workload.parallelism"]["sequence"] = sequence
-    operations = case.run(changes)[0].operations
+    operations = case.run(with_slower(case, changes, waiting_of(case, one).factor()))[0].operations
     ends = {}  # (backward, block) -> end of its last operation on the device
     for label, phase, rank, end in zip(*(operations[name] for name in ("label", "phase", "rank", "end")), strict=True):
         block = re.search(r" block (\d+) (?!launches)", label)
