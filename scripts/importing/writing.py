@@ -99,7 +99,7 @@ def without_faults(imported):
     """The experiment for `weft workload`, with a network on which nothing is lost."""
     whole = copy.copy(imported)
     whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures", "reconvergence",
-                                                                                             "resilient_hashing")}
+                                                                                             "local_repair", "resilient_hashing")}
     return whole
 
 

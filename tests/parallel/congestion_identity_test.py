@@ -70,6 +70,8 @@ CASES = {
                   "reconvergence": "20 us"}, SHUFFLE, ["packets_lost", "packets_repeated"]),
     "resilient": ({"failures": [{"at": "3 us", "link": ["switch0", "switch8"]}, {"at": "4 us", "until": "60 us", "switch": "switch12"}],
                    "reconvergence": "20 us", "resilient_hashing": True}, SHUFFLE, ["packets_lost", "packets_repeated"]),
+    "repaired": ({"failures": [{"at": "3 us", "link": ["switch0", "switch8"]}, {"at": "4 us", "until": "60 us", "switch": "switch12"}],
+                  "reconvergence": "40 us", "local_repair": "2 us"}, SHUFFLE, ["packets_lost", "packets_repeated"]),
     "split": ({**LOSSLESS, "connections": {"queue_pairs": 4, "data": "split"}, "congestion_control": "dcqcn"}, INCAST,
               ["pause_frames"]),
     "in_turn": ({"connections": {"queue_pairs": 3}, "loss": [{"link": "all", "probability": 0.002}]}, ALL_REDUCE,

@@ -204,6 +204,8 @@ def failures(d, network, facts):
         network["failures"].append(item)
     if d.chance(0.7):
         network["reconvergence"] = d.time(0, 100 * US)
+    elif d.chance(0.7):  # below the default of `reconvergence`
+        network["local_repair"] = d.time(0, 100 * US)
     if d.chance(0.3):
         network["resilient_hashing"] = d.chance(0.8)
 

@@ -14,8 +14,9 @@ Time ideal_time(const std::string& text, const std::string& path, const std::str
   for (const auto& [key, value] : changes) spec.set(key, value);
   spec.set("network.fidelity", "ideal");
   // The ideal network refuses what it does not have.
-  for (const char* key : {"network.loss", "network.failures", "network.reconvergence", "network.resilient_hashing",
-                          "network.loggp", "network.ns3_attributes", "background", "accounting"})
+  for (const char* key :
+       {"network.loss", "network.failures", "network.reconvergence", "network.local_repair",
+        "network.resilient_hashing", "network.loggp", "network.ns3_attributes", "background", "accounting"})
     spec.remove(key);
   spec.set("output", "{messages: none}");
   Experiment experiment = read_experiment(spec, path, directory);

@@ -94,6 +94,11 @@ void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults
 
 }  // namespace
 
+bool LinkFault::is_down_at(Time time) const {
+  return std::any_of(outages.begin(), outages.end(),
+                     [&](const Outage& outage) { return outage.from <= time && time < outage.until; });
+}
+
 std::vector<RateChange> rate_changes(const std::vector<Slowdown>& slowdowns, Bandwidth full) {
   std::set<Time> times;
   for (const Slowdown& slowdown : slowdowns) {
@@ -116,17 +121,20 @@ std::vector<LinkFaults::RoutingPeriod> LinkFaults::routing_periods(const Topolog
   std::set<Time> times;
   for (const auto& [link, fault] : links) {
     for (const Outage& outage : fault.outages) {
-      times.insert(outage.from + reconvergence);
-      if (outage.until < Time::max()) times.insert(outage.until + reconvergence);
+      for (const Time wait : {known_at_ends(), reconvergence}) {
+        times.insert(outage.from + wait);
+        if (outage.until < Time::max()) times.insert(outage.until + wait);
+      }
     }
   }
   std::vector<RoutingPeriod> result;
   for (const Time time : times) {
-    RoutingPeriod period{time, std::vector<bool>(topology.graph.link_count(), false)};
-    const Time known = period.from - reconvergence;
-    for (const auto& [link, fault] : links)
-      for (const Outage& outage : fault.outages)
-        if (outage.from <= known && known < outage.until) period.dead[link] = true;
+    const std::vector<bool> none(topology.graph.link_count(), false);
+    RoutingPeriod period{time, none, none};
+    for (const auto& [link, fault] : links) {
+      period.dead[link] = fault.is_down_at(time - reconvergence);
+      period.dead_at_ends[link] = !period.dead[link] && fault.is_down_at(time - known_at_ends());
+    }
     result.push_back(std::move(period));
   }
   return result;
@@ -143,6 +151,13 @@ LinkFaults read_link_faults(const LinkFaultKeys& keys, const Topology& topology)
   if (keys.reconvergence) {
     if (!keys.failures) throw keys.reconvergence->error("found without failures, after which routing reconverges");
     faults.reconvergence = keys.reconvergence->wait();
+  }
+  if (keys.local_repair) {
+    if (!keys.failures) throw keys.local_repair->error("found without failures, which switches repair");
+    faults.local_repair = keys.local_repair->wait();
+    if (faults.known_at_ends() > faults.reconvergence)
+      throw keys.local_repair->error(fmt::format("found {}; expected at most the reconvergence of {}",
+                                                 to_text(faults.known_at_ends()), to_text(faults.reconvergence)));
   }
   if (keys.resilient_hashing) {
     if (!keys.failures)

@@ -39,11 +39,14 @@ struct LinkFault {
   std::vector<Outage> outages;
   std::vector<Slowdown> slowdowns;
   std::vector<RateChange> rates;  ///< by the slowdowns, ascending
+
+  bool is_down_at(Time time) const;
 };
 
 struct LinkFaults {
   std::map<std::uint32_t, LinkFault> links;  ///< by link number
   Time reconvergence = Time::from_ms(1);     ///< from a change of the links to routing that knows of it
+  std::optional<Time> local_repair;          ///< from a change to the nodes at its ends, if they know of it earlier
   bool resilient = false;                    ///< flows keep their ports where these still lead to their ends
   bool empty() const { return links.empty(); }
   /// Some link does, by chance or while it is down.
@@ -52,17 +55,20 @@ struct LinkFaults {
       if (fault.loss > 0 || fault.bit_error_rate > 0 || !fault.outages.empty()) return true;
     return false;
   }
-  /// Times from which on routing knows another set of dead links, ascending, each with that set as bits by link number.
+  Time known_at_ends() const { return local_repair.value_or(reconvergence); }
+  /// Times from which on routing, or the switches at the ends, know another set of dead links, ascending, each with
+  /// these sets as bits by link number.
   struct RoutingPeriod {
     Time from;
-    std::vector<bool> dead;
+    std::vector<bool> dead;          ///< known on the whole machine
+    std::vector<bool> dead_at_ends;  ///< known only to the nodes at their ends
   };
   std::vector<RoutingPeriod> routing_periods(const Topology& topology) const;
 };
 
 /// Where the experiment has them; the machine is needed to read them.
 struct LinkFaultKeys {
-  std::optional<Spec> loss, failures, reconvergence, resilient_hashing;
+  std::optional<Spec> loss, failures, reconvergence, local_repair, resilient_hashing;
 };
 /// Throws InputError.
 LinkFaults read_link_faults(const LinkFaultKeys& keys, const Topology& topology);

@@ -176,11 +176,11 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
       throw faults->error(
           fmt::format("found with fidelity: {}, which has no faults; expected fidelity: packet, or []", name));
   }
-  for (const char* key : {"window",           "queues",        "buffer",        "flow_control",
-                          "link_classes",     "pfc",           "credit",        "ecn",
-                          "priorities",       "trimming",      "recovery",      "go_back_n",
-                          "selective_repeat", "go_back_0",     "ack_interval",  "load_balancing",
-                          "flowlet",          "queue_reports", "reconvergence", "resilient_hashing"})
+  for (const char* key :
+       {"window",           "queues",       "buffer",           "flow_control",   "link_classes", "pfc",
+        "credit",           "ecn",          "priorities",       "trimming",       "recovery",     "go_back_n",
+        "selective_repeat", "go_back_0",    "ack_interval",     "load_balancing", "flowlet",      "queue_reports",
+        "reconvergence",    "local_repair", "resilient_hashing"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
   if (result.fidelity == Fidelity::ideal) return;
@@ -258,7 +258,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool
     throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");
   read_fidelity(*spec, result);
   result.fault_keys = {spec->find("loss"), spec->find("failures"), spec->find("reconvergence"),
-                       spec->find("resilient_hashing")};
+                       spec->find("local_repair"), spec->find("resilient_hashing")};
   spec->finish();
   check_committed(*spec, result);
   return result;

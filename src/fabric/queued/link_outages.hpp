@@ -53,9 +53,10 @@ class LinkOutages {
   /// Routing from a time on, as links have failed or come back.
   struct Detour {
     Time from;
-    std::unique_ptr<RoutingAlgorithm> routing;
+    const RoutingAlgorithm* routing;  ///< of prepared_, or none: all links work
   };
-  std::vector<Detour> detours_;  // without routing: all links work
+  std::vector<Detour> detours_;
+  std::vector<std::unique_ptr<RoutingAlgorithm>> prepared_;
   std::unique_ptr<RoutingAlgorithm> rest_;
   bool any_ = false;
   PerPort<std::vector<const LinkFault*>> fault_of_port_;  // [local ports]

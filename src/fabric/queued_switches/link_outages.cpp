@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabric/queued/queued_model.hpp"
+#include "routing/composed/local_repair_routing.hpp"
 #include "routing/composed/resilient_routing.hpp"
 
 namespace weft {
@@ -37,9 +38,23 @@ void LinkOutages::build() {
     const bool keeps_ports = faults.resilient && !net_.routing.per_packet();
     return keeps_ports ? resilient_routing(net_.routing, std::move(routing)) : std::move(routing);
   };
-  for (const LinkFaults::RoutingPeriod& period : faults.routing_periods(net_.topology)) {
-    const bool all_work = std::find(period.dead.begin(), period.dead.end(), true) == period.dead.end();
-    detours_.push_back({period.from, all_work ? nullptr : detour(period.dead)});
+  const auto any = [](const std::vector<bool>& links) {
+    return std::find(links.begin(), links.end(), true) != links.end();
+  };
+  const RoutingAlgorithm* known = nullptr;  // of the whole machine; none while all links work
+  std::vector<bool> dead(net_.topology.graph.link_count(), false);
+  for (LinkFaults::RoutingPeriod& period : faults.routing_periods(net_.topology)) {
+    if (period.dead != dead) {
+      dead = period.dead;
+      known = any(dead) ? prepared_.emplace_back(detour(dead)).get() : nullptr;
+    }
+    detours_.push_back({period.from, known});
+    const RoutingAlgorithm& routing = known != nullptr ? *known : net_.routing;
+    if (!any(period.dead_at_ends) || routing.per_packet()) continue;
+    detours_.back().routing = prepared_
+                                  .emplace_back(local_repair_routing(routing, net_.topology, net_.seed,
+                                                                     std::move(period.dead_at_ends), faults.resilient))
+                                  .get();
   }
   if (!detours_.empty() && net_.routing.per_packet())
     rest_ = detour(std::vector<bool>(net_.topology.graph.link_count(), false));
@@ -51,8 +66,8 @@ const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
   if (detours_.empty() || now < detours_.front().from) return net_.routing;
   auto next = std::upper_bound(detours_.begin(), detours_.end(), now,
                                [](Time time, const Detour& detour) { return time < detour.from; });
-  const auto& routing = std::prev(next)->routing;
-  return routing ? *routing : net_.routing;
+  const RoutingAlgorithm* routing = std::prev(next)->routing;
+  return routing != nullptr ? *routing : net_.routing;
 }
 
 /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any

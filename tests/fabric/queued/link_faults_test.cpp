@@ -128,6 +128,9 @@ TEST(link_faults, every_mistake_is_told_with_its_line) {
   expect("failures:\n  - {link: all, at: 3 us,\n     rate: 200 Gb/s}\n", 3, "at most the link's own");
   expect("failures:\n  - {link: all, at: 3}\n", 2, "3");
   expect("reconvergence: 1 ms\n", 1, "without failures");
+  expect("local_repair: 1 us\n", 1, "without failures");
+  expect("failures: [{link: all, at: 3 us}]\nlocal_repair: 2 ms\n", 2, "at most the reconvergence of 1 ms");
+  expect("{failures: [{link: all, at: 3 us}], reconvergence: 5 us,\nlocal_repair: 6 us}", 2, "found 6 us");
 }
 
 TEST(link_faults, routing_learns_of_each_change_later_by_the_reconvergence) {
@@ -143,6 +146,25 @@ TEST(link_faults, routing_learns_of_each_change_later_by_the_reconvergence) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     EXPECT_EQ(routing_periods[i].from, Time::from_us(from[i]));
     EXPECT_EQ(routing_periods[i].dead, dead[i]) << i;
+    EXPECT_EQ(routing_periods[i].dead_at_ends, std::vector<bool>(3, false)) << i;
+  }
+}
+
+TEST(link_faults, nodes_at_the_ends_learn_of_a_change_earlier) {
+  const LinkFaults faults =
+      read("{failures: [{link: [host0, switch0], at: 10 us, until: 30 us}], reconvergence: 5 us, local_repair: 1 us}",
+           star());
+  const auto periods = faults.routing_periods(star());
+  // 11 us: the ends; 15 us: all; 31 us: the ends know that it is back, which all others still have to learn; 35 us:
+  // all.
+  const std::vector<std::int64_t> from = {11, 15, 31, 35};
+  const std::vector<bool> dead = {false, true, true, false};
+  const std::vector<bool> dead_at_ends = {true, false, false, false};
+  ASSERT_EQ(periods.size(), from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    EXPECT_EQ(periods[i].from, Time::from_us(from[i]));
+    EXPECT_EQ(periods[i].dead[0], dead[i]) << i;
+    EXPECT_EQ(periods[i].dead_at_ends[0], dead_at_ends[i]) << i;
   }
 }
 
@@ -194,6 +216,40 @@ TEST(link_faults, a_degraded_link_serves_at_its_rate_from_the_next_packet_on) {
   // begins at 1760 ns, at the full rate again.
   const std::vector<std::int64_t> begins = {0, 80'000, 160'000, 960'000, 1'760'000, 1'840'000};
   for (std::size_t i = 0; i < begins.size(); ++i) EXPECT_EQ(tap->entries.at(i).start.ps(), begins[i]) << i;
+}
+
+// Two leaves with a host each (nodes 2 and 3), two spines (4 and 5); ten flows of host 0, of 100 packets each. Gives
+// what is lost in `from`'s link to `to`.
+std::uint64_t lost_in(NodeId from, NodeId to, const std::string& faults) {
+  LeanMachine machine(
+      "{kind: leaf_spine, leaves: 2, hosts_per_leaf: 1, spines: 2, link_rate: 100 Gb/s, link_delay: 1 us}",
+      network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, recovery: selective_repeat, {}, "
+                             "reconvergence: 1 s}}",
+                             mtu, faults)));
+  for (int flow = 0; flow < 10; ++flow) machine.post({Time(), 0, machine.open(0, 1), 100 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_EQ(machine.messages.size(), 10U);
+  const auto ports = machine.topology.graph.ports(from);
+  for (std::uint32_t port = 0; port < ports.size(); ++port)
+    if (ports[port].peer == to) return machine.counters(from, port).lost;
+  ADD_FAILURE() << "no such link";
+  return 0;
+}
+
+TEST(link_faults, a_switch_leaves_out_a_link_of_its_own_long_before_all_know) {
+  const NodeId leaf0(2), leaf1(3), spine0(4);
+  const std::string uplink = "failures: [{link: [leaf0, spine0], at: 20 us}]";
+  const std::string downlink = "failures: [{link: [leaf1, spine0], at: 20 us}]";
+  // Packets of 80 ns follow each other. Lost are those on the wire of 1 us when it fails, and those of 1 us until the
+  // leaf knows.
+  const std::uint64_t on_the_way = 2'000'000 / full + 2;
+  const std::uint64_t repaired = lost_in(leaf0, spine0, uplink + ", local_repair: 1 us");
+  EXPECT_GT(repaired, 0U);
+  EXPECT_LE(repaired, on_the_way);
+  EXPECT_GT(lost_in(leaf0, spine0, uplink), 10 * on_the_way);
+  // Spine 0 has no other link to leaf 1, so that nothing is repaired.
+  EXPECT_GT(lost_in(spine0, leaf1, downlink + ", local_repair: 1 us"), 10 * on_the_way);
 }
 
 TEST(link_faults, switches_that_choose_drop_what_no_way_is_left_for) {
