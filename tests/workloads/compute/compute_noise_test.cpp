@@ -161,7 +161,9 @@ TEST(ComputeNoise, TheLargestOfCopiesHasTheRootOfTheProbability) {
       EXPECT_NEAR(std::pow(phi(found), copies) / phi(z), 1, 1e-10) << z << ", " << copies;
       // The upper tails, which 1 - Phi has not to that accuracy: of the root and of 1 - (1 - q)^(1/k).
       const double tail = -std::expm1(std::log(phi(z)) / copies);
-      if (z < 2) EXPECT_NEAR(phi(-found) / tail, 1, 1e-9) << z << ", " << copies;
+      if (z < 2) {
+        EXPECT_NEAR(phi(-found) / tail, 1, 1e-9) << z << ", " << copies;
+      }
     }
   }
 }
