@@ -138,9 +138,13 @@ TEST(TensorOverlap, ScalesOfMxfp8AreGatheredBefore) {
   EXPECT_EQ(scales_of(cut.backward), std::vector<std::int64_t>(6, Llama::n / 32));
   EXPECT_EQ(moved(cut.forward), moved(plain.forward));
   for (const Segment& segment : cut.forward)
-    if (segment.kind == Segment::Kind::gathering) EXPECT_EQ(4 * segment.size.count(), Llama::n);
+    if (segment.kind == Segment::Kind::gathering) {
+      EXPECT_EQ(4 * segment.size.count(), Llama::n);
+    }
   for (const Segment& segment : cut.backward)
-    if (segment.what == "MLP gather again") EXPECT_EQ(segment.size.count(), Llama::n);
+    if (segment.what == "MLP gather again") {
+      EXPECT_EQ(segment.size.count(), Llama::n);
+    }
   EXPECT_TRUE(scales_of(Overlapped(true, "fp8").passes().forward).empty());
 }
 
