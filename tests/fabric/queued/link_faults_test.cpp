@@ -224,7 +224,7 @@ std::uint64_t lost_in(NodeId from, NodeId to, const std::string& faults) {
   LeanMachine machine(
       "{kind: leaf_spine, leaves: 2, hosts_per_leaf: 1, spines: 2, link_rate: 100 Gb/s, link_delay: 1 us}",
       network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, recovery: selective_repeat, {}, "
-                             "reconvergence: 1 s}}",
+                             "reconvergence: 3 ms}}",
                              mtu, faults)));
   for (int flow = 0; flow < 10; ++flow) machine.post({Time(), 0, machine.open(0, 1), 100 * mtu});
   machine.run();
