@@ -86,14 +86,17 @@ class Sharing : public testing::TestWithParam<std::string> {};
 
 TEST_P(Sharing, a_limit_does_not_rise_while_more_is_used) {
   const auto discipline = BufferSharingRegistry::instance().find(GetParam())->make();
-  discipline->configure(Spec::parse(GetParam() == "static_threshold" ? "{threshold: 100 kB}" : "{}", "test.yaml"));
+  discipline->configure(
+      Spec::parse(GetParam() == "static_threshold" ? "{threshold: 100 kB}" : "{alpha_rate: 100 Gb/s}", "test.yaml"));
   constexpr std::int64_t shared = 16'000'000;
-  Bytes before = Bytes(INT64_MAX);
-  for (std::int64_t used = 0; used <= shared; used += shared / 1000) {
-    const Bytes limit = discipline->limit({Bytes(shared), Bytes(used), 96});
-    ASSERT_LE(limit, before);
-    ASSERT_GE(limit, Bytes());
-    before = limit;
+  for (const Bandwidth rate : {Bandwidth::from_gbps(25), Bandwidth::from_gbps(400)}) {
+    Bytes before = Bytes(INT64_MAX);
+    for (std::int64_t used = 0; used <= shared; used += shared / 1000) {
+      const Bytes limit = discipline->limit({Bytes(shared), Bytes(used), 96, rate});
+      ASSERT_LE(limit, before);
+      ASSERT_GE(limit, Bytes());
+      before = limit;
+    }
   }
 }
 

@@ -51,6 +51,7 @@ CASES = {
     "ndp": ({"congestion_control": "ndp", "load_balancing": "spray", "buffer": {"queue": "40 kB"}, "trimming": True,
              "recovery": "selective_repeat"}, INCAST, ["packets_trimmed"]),
     "codel": ({"congestion_control": "dctcp", "ecn": {"algorithm": "codel"}}, INCAST, ["packets_marked"]),
+    "alpha_rate": ({"flow_control": "pfc", "buffer": {"size": "700 kB", "alpha_rate": "100 Gb/s"}}, INCAST, ["pause_frames"]),
     "static_threshold": ({"buffer": {"size": "1 MB", "threshold": "60 kB"}}, INCAST, ["packets_dropped"]),
     "round_robin": ({"queues": "output", "priorities": {"scheduling": "weighted_round_robin", "data_weight": 3}}, INCAST, []),
     "spray": ({"load_balancing": "spray"}, SHUFFLE, ["packets_out_of_order"]),
@@ -80,17 +81,19 @@ CASES = {
     "weighted": ({"priorities": {"scheduling": "deficit_round_robin", "data_weight": 3}, **LOSSLESS}, INCAST,
                  ["pause_frames"]),
 }
+# Where it is not that of all others.
+TOPOLOGIES = {"alpha_rate": {**FAT_TREE, "host_link_rate": "100 Gb/s"}}
 
 
 class CongestionIdentity(ProgramTest):
-    def experiment(self, network, workload):
-        return {"topology": FAT_TREE, "network": {**NETWORK, **network}, "workload": workload,
+    def experiment(self, network, workload, topology=FAT_TREE):
+        return {"topology": topology, "network": {**NETWORK, **network}, "workload": workload,
                 "simulation": {"seed": 7}, "output": {"sampling": "3 us", "queue_depths": network != {},
                            **({"rates": {"interval": "2 us", "ranks": [5, 1, 13, 9, 14]}} if network else {})}}
 
     def check(self, first, name):
         network, workload, at_work = CASES[name]
-        path = self.write(self.experiment(network, workload), f"{name}.yaml")
+        path = self.write(self.experiment(network, workload, TOPOLOGIES.get(name, FAT_TREE)), f"{name}.yaml")
         partitions = ["metis", "pods", "random"]
         variants = [(2, partitions[first % 3]), (3, partitions[(first + 1) % 3]),
                     (4 if first % 2 else 8, partitions[(first + 2) % 3])]
@@ -136,6 +139,14 @@ class CongestionIdentity(ProgramTest):
                          registered("scheduling"))
         self.assertEqual({"static_threshold" if "threshold" in network.get("buffer", {}) else "dynamic_threshold"
                           for network in networks}, registered("buffer-sharing"))
+
+    def test_alpha_by_rate_pauses_other_links(self):
+        """Ports of switches may hold four times as much as those of hosts, so that other links are stopped."""
+        network, workload, _ = CASES["alpha_rate"]
+        plain = {**network, "buffer": {"size": network["buffer"]["size"]}}
+        found = [self.simulate(self.write(self.experiment(one, workload, TOPOLOGIES["alpha_rate"]), f"{name}.yaml"),
+                               output=f"{name}.h5")[0] for name, one in (("by_rate", network), ("plain", plain))]
+        self.assertLess(found[0]["congestion"]["pause_frames"], found[1]["congestion"]["pause_frames"])
 
     def test_local_repair_saves_packets(self):
         """The case compares nothing if switches have no other port in time: with it fewer packets are lost than without."""

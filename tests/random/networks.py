@@ -45,6 +45,8 @@ def buffer(d, network):
     keys = {"size": d.size(20_000 if d.chance(0.15) else 100_000, 2_000_000)}
     if d.chance(0.3):
         keys["alpha"] = d.number(0.05, 8)
+        if d.chance(0.3):
+            keys["alpha_rate"] = d.rate(10**10)
     elif d.chance(0.2):
         keys["threshold"] = d.size(10_000, 200_000)
     if d.chance(0.3):

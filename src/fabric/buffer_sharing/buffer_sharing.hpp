@@ -7,15 +7,17 @@
 
 #include "support/basics/registry.hpp"
 #include "support/documents/spec.hpp"
+#include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 
 namespace weft {
 
-/// The packet memory of a switch at a moment.
+/// The packet memory of a switch at a moment, for one of its queues.
 struct BufferUse {
   Bytes shared;            ///< in all, without reserves and headroom
   Bytes used;              ///< of that, by all queues
   std::size_t queues = 0;  ///< ingress queues that may use it
+  Bandwidth rate;          ///< of the link that the queue is filled by
 };
 
 /// A frame for which an empty switch has no room.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A static limit of each queue, while the memory lasts: M. Irland, "Buffer management in a packet switch", IEEE
 // Transactions on Communications 26(3), 1978, doi:10.1109/TCOM.1978.1094076.
+#include <string>
+
 #include <fmt/format.h>
 
 #include "fabric/buffer_sharing/buffer_sharing.hpp"
@@ -14,8 +16,9 @@ class StaticThreshold final : public BufferSharing {
   void configure(const Spec& buffer) override {
     constexpr Bytes max = Bytes(std::int64_t{1} << 50);
     const Spec value = buffer.at("threshold");
-    if (buffer.has("alpha"))
-      throw value.error("found beside alpha; a queue's limit is either a number of bytes or alpha");
+    for (const std::string key : {"alpha", "alpha_rate"})
+      if (buffer.has(key))
+        throw value.error(fmt::format("found beside {}; a queue's limit is either a number of bytes or alpha", key));
     threshold_ = value.bytes();
     if (threshold_ < Bytes() || threshold_ > max)
       throw value.error(fmt::format("found {}; expected a threshold of {} to {}", to_text(threshold_), to_text(Bytes()),

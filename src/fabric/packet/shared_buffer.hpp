@@ -30,6 +30,11 @@ class SharedBuffer {
 
   SharedBuffer(const BufferRules& rules, std::size_t queues) : rules_(rules), queues_(queues) {}
 
+  /// The link that a queue is filled by has this rate. Disciplines may have other limits at other rates.
+  void set_rate(std::size_t queue, Bandwidth rate) {
+    queues_[queue].rate = rate;
+    if (std::find(rates_.begin(), rates_.end(), rate) == rates_.end()) rates_.push_back(rate);
+  }
   /// Bytes of headroom make an ingress queue lossless.
   void set_headroom(std::size_t queue, Bytes bytes) { queues_[queue].headroom = bytes; }
 
@@ -37,7 +42,7 @@ class SharedBuffer {
     Queue& q = queues_[queue];
     if (q.in_headroom == Bytes()) {
       const Bytes more = shared_part(q.bytes + frame) - shared_part(q.bytes);
-      if (more == Bytes() || (shared_part(q.bytes + frame) <= threshold() && used_ + more <= rules_.shared)) {
+      if (more == Bytes() || (shared_part(q.bytes + frame) <= threshold(queue) && used_ + more <= rules_.shared)) {
         q.bytes += frame;
         used_ += more;
         return Place::shared;
@@ -56,7 +61,7 @@ class SharedBuffer {
     const Bytes used = used_ + more_shared(q.bytes, frame);
     const Bytes held = shared_part(q.bytes + frame + largest);
     if (q.in_headroom > Bytes()) return false;
-    if ((used > known_use_ || held > known_limit_) && !fits_anew(used, held)) [[unlikely]]
+    if ((used > known_use_ || held > known_limit_) && !fits_anew(used, held, q.rate)) [[unlikely]]
       return false;
     q.bytes += frame;
     used_ = used;
@@ -74,13 +79,14 @@ class SharedBuffer {
   bool stays_small(Bytes more) {
     const Bytes used = used_ + more;
     if (all_in_headroom_ > Bytes()) return false;
-    return (used <= known_use_ && used <= known_limit_) || fits_anew(used, used);
+    if (used <= known_use_ && used <= known_limit_) return true;
+    return learn_limit(used) && (used <= known_limit_ || used <= least_threshold_at(used));
   }
-  /// What a queue may hold while `more` bytes come in and none leave: negative if they do not fit.
+  /// What any queue may hold while `more` bytes come in and none leave: negative if they do not fit.
   Bytes limit_after(Bytes more) const {
     const Bytes used = used_ + more;
     if (used > rules_.shared) return Bytes(-1);
-    return used <= known_use_ ? known_limit_ : threshold_at(used);
+    return used <= known_use_ ? known_limit_ : least_threshold_at(used);
   }
   /// A queue that gets `more` bytes needs no headroom while it may hold `limit`.
   bool stays_within(std::size_t queue, Bytes more, Bytes limit) const {
@@ -110,19 +116,19 @@ class SharedBuffer {
   /// The queue's sender has to stop: another frame of up to `largest` bytes might not fit outside the headroom.
   bool must_pause(std::size_t queue, Bytes largest) const {
     const Queue& q = queues_[queue];
-    return q.in_headroom > Bytes() || shared_part(q.bytes + largest) > threshold();
+    return q.in_headroom > Bytes() || shared_part(q.bytes + largest) > threshold(queue);
   }
   /// A stopped sender may go on.
   bool may_resume(std::size_t queue) const {
     const Queue& q = queues_[queue];
     if (q.in_headroom > Bytes()) return false;
-    const Bytes max = threshold() - rules_.xon_offset;
+    const Bytes max = threshold(queue) - rules_.xon_offset;
     return q.bytes == Bytes() || shared_part(q.bytes) <= std::max(max, Bytes());
   }
   bool lossless(std::size_t queue) const { return queues_[queue].headroom > Bytes(); }
 
-  /// Shared bytes that one queue may hold now.
-  Bytes threshold() const { return threshold_at(used_); }
+  /// Shared bytes that a queue may hold now.
+  Bytes threshold(std::size_t queue) const { return threshold_at(used_, queues_[queue].rate); }
   Bytes shared_used() const { return used_; }
   Bytes held(std::size_t queue) const { return queues_[queue].bytes + queues_[queue].in_headroom; }
   Bytes in_headroom(std::size_t queue) const { return queues_[queue].in_headroom; }
@@ -135,14 +141,27 @@ class SharedBuffer {
     Bytes bytes;        // in reserve and shared
     Bytes in_headroom;  // in headroom
     Bytes headroom;     // its size
+    Bandwidth rate;     // of its link
   };
-  Bytes threshold_at(Bytes used) const { return rules_.sharing->limit({rules_.shared, used, queues_.size()}); }
-  /// Keeps the limit for a 64th more of the memory: limits do not rise while more is used.
-  bool fits_anew(Bytes used, Bytes held) {
+  Bytes threshold_at(Bytes used, Bandwidth rate) const {
+    return rules_.sharing->limit({rules_.shared, used, queues_.size(), rate});
+  }
+  /// What a queue of any link may hold.
+  Bytes least_threshold_at(Bytes used) const {
+    Bytes least = threshold_at(used, rates_.empty() ? Bandwidth() : rates_.front());
+    for (std::size_t i = 1; i < rates_.size(); ++i) least = std::min(least, threshold_at(used, rates_[i]));
+    return least;
+  }
+  /// Keeps the limit for a 64th more of the memory: limits do not rise while more is used. False if so much does not
+  /// fit.
+  bool learn_limit(Bytes used) {
     if (used > rules_.shared) return false;
     known_use_ = std::min(rules_.shared, used + rules_.shared / 64);
-    known_limit_ = threshold_at(known_use_);
-    return held <= known_limit_ || held <= threshold_at(used);
+    known_limit_ = least_threshold_at(known_use_);
+    return true;
+  }
+  bool fits_anew(Bytes used, Bytes held, Bandwidth rate) {
+    return learn_limit(used) && (held <= known_limit_ || held <= threshold_at(used, rate));
   }
   /// The shared bytes that another `frame` bytes take in a queue that holds so many.
   Bytes more_shared(Bytes bytes, Bytes frame) const {
@@ -154,6 +173,7 @@ class SharedBuffer {
 
   BufferRules rules_;
   std::vector<Queue> queues_;
+  std::vector<Bandwidth> rates_;  // of the queues' links, each once
   Bytes used_;
   Bytes all_in_headroom_;
   Bytes known_use_ = Bytes(-1);  // as long as no more is used, a queue may hold known_limit_

@@ -36,6 +36,7 @@ class QueuedBuild {
   void build_schedulers();
   SharedBuffer make_buffer(const LocalNode& node) const;
   Bytes needed_headroom(PortId in_port) const;
+  Bandwidth slowest_link_into(const LocalNode& node) const;
 
   mutable Time longest_round_trip_;
   static constexpr Time never = Time::max();

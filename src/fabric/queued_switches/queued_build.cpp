@@ -233,16 +233,24 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
                             fabric.buffer.reserve,
                             *fabric.buffer.size,
                             headrooms + reserves,
-                            {rules.shared, Bytes(), queues},
+                            {rules.shared, Bytes(), queues, slowest_link_into(node)},
                             net_.topology.graph.name(node.id)},
                            node.id);
   rules.xon_offset = fabric.pfc.xon ? *fabric.pfc.xon : 2 * state.largest_frame;
   SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
-    for (LaneId lane; lane < state.plan.end(); ++lane)
-      if (lane.in(state.ports[node.first_port + p].pausing))
-        buffer.set_headroom(std::size_t{p} * state.plan.count + lane.value(), headroom[p]);
+    for (LaneId lane; lane < state.plan.end(); ++lane) {
+      const std::size_t queue = std::size_t{p} * state.plan.count + lane.value();
+      buffer.set_rate(queue, rate_into(node.first_port + p));
+      if (lane.in(state.ports[node.first_port + p].pausing)) buffer.set_headroom(queue, headroom[p]);
+    }
   return buffer;
+}
+
+Bandwidth QueuedBuild::slowest_link_into(const LocalNode& node) const {
+  Bandwidth slowest = rate_into(node.first_port);
+  for (const PortId p : node.all_ports()) slowest = std::min(slowest, rate_into(p));
+  return slowest;
 }
 
 // Virtual lanes of routing take turns where data and other traffic do not share. Where packets are trimmed all classes

@@ -2,6 +2,7 @@
 // The packet memory of a switch: thresholds, reserves, headroom, pauses.
 #include "fabric/packet/shared_buffer.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -19,13 +20,24 @@ namespace {
 using namespace literals;
 using Place = SharedBuffer::Place;
 
-/// Dynamic thresholds, or a static one where `alpha` is 0. Disciplines live as long as the tests.
+constexpr Bandwidth slow = Bandwidth::from_gbps(100);
+constexpr Bandwidth fast = Bandwidth::from_gbps(400);
+
+/// A buffer whose queues are all filled by links of 100 Gb/s; with `mixed` every other one by a link of 400 Gb/s.
+SharedBuffer make_buffer(const BufferRules& rules, std::size_t queues, bool mixed = false) {
+  SharedBuffer buffer(rules, queues);
+  for (std::size_t q = 0; q < queues; ++q) buffer.set_rate(q, mixed && q % 2 == 1 ? fast : slow);
+  return buffer;
+}
+
+/// Dynamic thresholds with `alpha` for links of 100 Gb/s, or a static one where `alpha` is 0. Disciplines live as long
+/// as the tests.
 BufferRules rules_of(Bytes shared, double alpha, Bytes threshold = Bytes::max()) {
   static std::vector<std::unique_ptr<BufferSharing>> made;
   made.push_back(BufferSharingRegistry::instance().find(alpha > 0 ? "dynamic_threshold" : "static_threshold")->make());
-  made.back()->configure(Spec::parse(
-      alpha > 0 ? fmt::format("{{alpha: {}}}", alpha) : fmt::format("{{threshold: {} B}}", threshold.count()),
-      "test.yaml"));
+  made.back()->configure(Spec::parse(alpha > 0 ? fmt::format("{{alpha: {}, alpha_rate: 100 Gb/s}}", alpha)
+                                               : fmt::format("{{threshold: {} B}}", threshold.count()),
+                                     "test.yaml"));
   BufferRules rules;
   rules.shared = shared;
   rules.sharing = made.back().get();
@@ -40,7 +52,7 @@ TEST(shared_buffer, greedy_queues_share_as_the_fixed_point_says) {
   for (const double alpha : {0.0625, 0.125, 0.5, 1.0, 2.0, 8.0}) {
     for (const int greedy : {1, 2, 3, 7, 16, 64}) {
       const Bytes frame = 1000_B;
-      SharedBuffer buffer(rules_of(shared, alpha), 64);
+      SharedBuffer buffer = make_buffer(rules_of(shared, alpha), 64);
       bool more = true;
       while (more) {
         more = false;
@@ -59,21 +71,41 @@ TEST(shared_buffer, greedy_queues_share_as_the_fixed_point_says) {
   }
 }
 
+// The same with queues of links of two rates, whose alphas are in proportion to the rates: T_i = alpha_i (B - sum) with
+// all T_i taken, so that sum = A (B - sum) with A the sum of all alphas, and each ends at alpha_i B / (1 + A). The
+// authors' switches of HPCC have alphas of 1/8 and 1/2. Links bring 4 B in the time of 1 B, so that no queue is ahead
+// of the others. The fixed point is missed by a frame, and by alpha times what the others miss.
+TEST(shared_buffer, queues_share_in_proportion_to_the_rates_of_their_links) {
+  const Bytes shared = 1'000'000_B;
+  for (const int pairs : {1, 2, 8}) {
+    const auto queues = static_cast<std::size_t>(2 * pairs);
+    SharedBuffer buffer = make_buffer(rules_of(shared, 0.125), queues, true);
+    bool more = true;
+    while (more) {
+      more = false;
+      for (std::size_t q = 0; q < queues; ++q) more |= buffer.admit(q, q % 2 == 1 ? 4_B : 1_B) == Place::shared;
+    }
+    const double free = static_cast<double>(shared.count()) / (1 + pairs * (0.125 + 0.5));
+    for (std::size_t q = 0; q < queues; ++q)
+      EXPECT_NEAR(static_cast<double>(buffer.held(q).count()), (q % 2 == 1 ? 0.5 : 0.125) * free, 4 + 2.5 * pairs) << q;
+  }
+}
+
 // One greedy queue with alpha = 1 gets half of the memory; when it is full another one still finds space (the purpose
 // of dynamic thresholds), and the first one is over its threshold then.
 TEST(shared_buffer, a_newcomer_finds_room_and_lowers_the_threshold_of_the_old) {
-  SharedBuffer buffer(rules_of(1000_B, 1), 2);
+  SharedBuffer buffer = make_buffer(rules_of(1000_B, 1), 2);
   while (buffer.admit(0, 100_B) == Place::shared) {
   }
   EXPECT_EQ(buffer.held(0), 500_B);
-  EXPECT_EQ(buffer.threshold(), 500_B);
+  EXPECT_EQ(buffer.threshold(1), 500_B);
   EXPECT_EQ(buffer.admit(1, 100_B), Place::shared);
-  EXPECT_EQ(buffer.threshold(), 400_B);
+  EXPECT_EQ(buffer.threshold(1), 400_B);
   EXPECT_EQ(buffer.admit(0, 1_B), Place::none);
 }
 
 TEST(shared_buffer, a_static_threshold_is_exact) {
-  SharedBuffer buffer(rules_of(10'000_B, 0, 1000_B), 2);
+  SharedBuffer buffer = make_buffer(rules_of(10'000_B, 0, 1000_B), 2);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(buffer.admit(0, 100_B), Place::shared);
   EXPECT_EQ(buffer.admit(0, 1_B), Place::none);
   EXPECT_EQ(buffer.held(0), 1000_B);
@@ -82,7 +114,7 @@ TEST(shared_buffer, a_static_threshold_is_exact) {
 }
 
 TEST(shared_buffer, the_memory_itself_is_a_limit_of_static_thresholds) {
-  SharedBuffer buffer(rules_of(1500_B, 0, 1000_B), 2);
+  SharedBuffer buffer = make_buffer(rules_of(1500_B, 0, 1000_B), 2);
   EXPECT_EQ(buffer.admit(0, 1000_B), Place::shared);
   EXPECT_EQ(buffer.admit(1, 501_B), Place::none);
   EXPECT_EQ(buffer.admit(1, 500_B), Place::shared);
@@ -91,7 +123,7 @@ TEST(shared_buffer, the_memory_itself_is_a_limit_of_static_thresholds) {
 TEST(shared_buffer, the_reserve_is_its_owners_and_is_used_first) {
   BufferRules rules = rules_of(1000_B, 0, 1000_B);
   rules.reserve = 200_B;
-  SharedBuffer buffer(rules, 2);
+  SharedBuffer buffer = make_buffer(rules, 2);
   EXPECT_EQ(buffer.admit(0, 150_B), Place::shared);
   EXPECT_EQ(buffer.shared_used(), 0_B);
   EXPECT_EQ(buffer.admit(0, 150_B), Place::shared);  // 50 of the reserve, 100 shared
@@ -113,7 +145,7 @@ TEST(shared_buffer, the_reserve_is_its_owners_and_is_used_first) {
 }
 
 TEST(shared_buffer, headroom_is_taken_last_and_given_back_first) {
-  SharedBuffer buffer(rules_of(10'000_B, 0, 1000_B), 2);
+  SharedBuffer buffer = make_buffer(rules_of(10'000_B, 0, 1000_B), 2);
   buffer.set_headroom(0, 250_B);
   EXPECT_TRUE(buffer.lossless(0));
   EXPECT_FALSE(buffer.lossless(1));
@@ -135,7 +167,7 @@ TEST(shared_buffer, headroom_is_taken_last_and_given_back_first) {
 
 // A frame behind others that are in headroom goes there too, so that frames leave the headroom in turn.
 TEST(shared_buffer, what_comes_behind_headroom_goes_to_headroom) {
-  SharedBuffer buffer(rules_of(10'000_B, 0, 1000_B), 1);
+  SharedBuffer buffer = make_buffer(rules_of(10'000_B, 0, 1000_B), 1);
   buffer.set_headroom(0, 500_B);
   EXPECT_EQ(buffer.admit(0, 950_B), Place::shared);
   EXPECT_EQ(buffer.admit(0, 100_B), Place::headroom);
@@ -146,7 +178,7 @@ TEST(shared_buffer, what_comes_behind_headroom_goes_to_headroom) {
 TEST(shared_buffer, pauses_one_full_frame_early_and_resumes_with_hysteresis) {
   BufferRules rules = rules_of(10'000_B, 0, 1000_B);
   rules.xon_offset = 300_B;
-  SharedBuffer buffer(rules, 1);
+  SharedBuffer buffer = make_buffer(rules, 1);
   buffer.set_headroom(0, 500_B);
   const Bytes largest = 150_B;
   Bytes held;
@@ -168,7 +200,7 @@ TEST(shared_buffer, pauses_one_full_frame_early_and_resumes_with_hysteresis) {
 TEST(shared_buffer, an_empty_queue_always_resumes) {
   BufferRules rules = rules_of(1000_B, 0.01);
   rules.xon_offset = 500_B;
-  SharedBuffer buffer(rules, 2);
+  SharedBuffer buffer = make_buffer(rules, 2);
   buffer.set_headroom(0, 500_B);
   EXPECT_EQ(buffer.admit(0, 100_B), Place::headroom);
   EXPECT_FALSE(buffer.may_resume(0));
@@ -184,14 +216,14 @@ TEST(shared_buffer, nothing_is_lost_or_made_under_random_operations) {
     rules.reserve = seed % 3 == 0 ? 3000_B : 0_B;
     const std::size_t queues = 6;
     const Bytes headroom = 4000_B;
-    SharedBuffer buffer(rules, queues);
+    SharedBuffer buffer = make_buffer(rules, queues);
     for (std::size_t q = 0; q < 3; ++q) buffer.set_headroom(q, headroom);
     std::vector<std::vector<Bytes>> frames(queues);
     std::vector<Bytes> held(queues);
     std::uint64_t refused = 0;
     for (int step = 0; step < 20'000; ++step) {
       const std::size_t q = below(queues);
-      const Bytes before = buffer.threshold();
+      const Bytes before = buffer.threshold(q);
       if (below(100) < 55) {
         const Bytes frame(static_cast<std::int64_t>(60 + below(4100)));
         const Place place = buffer.admit(q, frame);
@@ -235,13 +267,15 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
   const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
   int easy = 0;
   int hard = 0;
-  for (const double alpha : {0.0, 0.125, 1.0, 8.0}) {
+  for (int variant = 0; variant < 8; ++variant) {
+    const double alpha = std::array{0.0, 0.125, 1.0, 8.0}[static_cast<std::size_t>(variant) / 2];
+    const bool mixed = variant % 2 == 1;
     BufferRules rules = rules_of(60'000_B, alpha, alpha > 0 ? Bytes::max() : 20'000_B);
     rules.reserve = 1'500_B;
     constexpr std::size_t queues = 5;
     const Bytes largest = 4158_B;
-    SharedBuffer plain(rules, queues);
-    SharedBuffer quick(rules, queues);
+    SharedBuffer plain = make_buffer(rules, queues, mixed);
+    SharedBuffer quick = make_buffer(rules, queues, mixed);
     for (std::size_t q = 0; q < 3; ++q) {
       plain.set_headroom(q, 10'000_B);
       quick.set_headroom(q, 10'000_B);
@@ -287,11 +321,13 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
   int small = 0;
   int within = 0;
   int neither = 0;
-  for (const double alpha : {0.0, 0.125, 1.0, 8.0}) {
+  for (int variant = 0; variant < 8; ++variant) {
+    const double alpha = std::array{0.0, 0.125, 1.0, 8.0}[static_cast<std::size_t>(variant) / 2];
+    const bool mixed = variant % 2 == 1;
     BufferRules rules = rules_of(300'000_B, alpha, alpha > 0 ? Bytes::max() : 50'000_B);
     rules.reserve = 1'500_B;
     for (int round = 0; round < 2'000; ++round) {
-      SharedBuffer buffer(rules, queues);
+      SharedBuffer buffer = make_buffer(rules, queues, mixed);
       for (std::size_t q = 0; q < 3; ++q) buffer.set_headroom(q, 10'000_B);
       for (std::uint64_t before = random(60); before > 0; --before)
         buffer.admit(random(queues), Bytes(static_cast<std::int64_t>(64 + random(4095))));
@@ -329,7 +365,7 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
 // Nothing is refused in vain: of a queue that gets all of a burst it is known to the byte. T(used + more) = alpha (B -
 // used - more) with alpha = 1 is the number of bytes that it may hold then.
 TEST(shared_buffer, room_for_a_burst_ends_where_the_threshold_does) {
-  SharedBuffer buffer(rules_of(10'000_B, 1), 2);
+  SharedBuffer buffer = make_buffer(rules_of(10'000_B, 1), 2);
   ASSERT_EQ(buffer.admit(0, 1'000_B), Place::shared);
   // x more: held 1,000 + x, and may hold 10,000 - 1,000 - x: x = 4,000.
   EXPECT_TRUE(buffer.stays_within(0, 4'000_B, buffer.limit_after(4'000_B)));
