@@ -10,17 +10,19 @@ PAYLOAD = 1000
 PODS, LENGTH = 2, 1.5  # ms
 
 # As run.py of the authors' simulator sets them for hosts of 100 Gb/s. Packets and ACKs of HPCC have 42 B of telemetry. The window
-# of the others is the bandwidth-delay product of 13 us; the authors' shrinks with the rate.
+# of the others is the bandwidth-delay product of 13 us; the authors' shrinks with the rate. ACKs share the class of data where
+# run.py sets ACK_HIGH_PRIO to 0.
 DCQCN = {"preset": "connectx", "gain": 1 / 256, "increase_bytes": "1 TiB", "additive_increase": "20 Mb/s",
          "hyper_increase": "200 Mb/s", "min_rate": "1 Gb/s", "cnp_interval": "1 us"}  # fmt: skip
 WINDOW = {"window": "162500 B"}
+ACKS_AS_DATA = {"priorities": {"scheduling": "fifo"}}
 ALGORITHMS = {
-    "HPCC": {"congestion_control": "hpcc", "header": "90 B", "ack": "86 B",
+    "HPCC": {"congestion_control": "hpcc", "header": "90 B", "ack": "86 B", **ACKS_AS_DATA,
              "hpcc": {"base_rtt": "13 us", "max_stage": 0, "additive_increase": "80 B"}},
-    "DCTCP": {"congestion_control": "dctcp"},
+    "DCTCP": {"congestion_control": "dctcp", **ACKS_AS_DATA},
     "Swift": {"congestion_control": "swift"},
     "DCQCN": {"congestion_control": "dcqcn", "dcqcn": DCQCN},
-    "DCQCN+w": {"congestion_control": "dcqcn", "dcqcn": DCQCN, **WINDOW},
+    "DCQCN+w": {"congestion_control": "dcqcn", "dcqcn": DCQCN, **WINDOW, **ACKS_AS_DATA},
     "TIMELY": {"congestion_control": "timely"},
     "TIMELY+w": {"congestion_control": "timely", **WINDOW},
 }  # fmt: skip
