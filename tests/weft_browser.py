@@ -141,12 +141,12 @@ class Browser:
         value = "dark" if wanted else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
-    def open(self, path):
+    def open(self, path, query=""):
         """Opens a page and waits until it is ready, by `data-ready` of its root, or has failed."""
         self.value("delete document.documentElement.dataset.ready")  # of the page before
         self.requests.clear()
         self.complaints.clear()
-        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())
+        self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri() + query)
         deadline = time.monotonic() + SECONDS
         while not self.value("document.documentElement?.dataset.ready === '1' && document.readyState === 'complete'"):
             if self.complaints or time.monotonic() > deadline:

@@ -91,7 +91,8 @@ class Docs(unittest.TestCase):
 
     def test_links_lead_somewhere(self):
         """Also to a heading: `page.md#heading`, with the anchors that GitHub and mkdocs make of headings."""
-        for page in [*pages(), *sorted(weft_testing.SOURCE.glob("*.md")), weft_testing.SOURCE / "workloads/README.md"]:
+        others = (page for pattern in ("*.md", "workloads/README.md", "validation/**/*.md") for page in sorted(weft_testing.SOURCE.glob(pattern)))
+        for page in [*pages(), *others]:
             for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text()):
                 with self.subTest(page=page.relative_to(weft_testing.SOURCE), target=target, anchor=anchor):
                     goal = page.parent / target if target else page

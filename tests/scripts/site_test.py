@@ -14,6 +14,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import weft_browser  # noqa: E402
+
 loader = importlib.machinery.SourceFileLoader("site_of_weft", str(ROOT / "scripts" / "site"))
 site = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(site)
@@ -53,6 +56,28 @@ class Built(unittest.TestCase):
             self.assertGreater(min((pathlib.Path(folder) / script).stat().st_size for script in scripts if "jquery" in script), 50_000)
             # A header outside of docs/ is a page, too.
             self.assertIn("TopologyBuilder", (pathlib.Path(folder) / "repository/src/graph/topology/topology_builder.hpp.html").read_text())
+            with weft_browser.Browser() as browser:
+                self.search(browser, pathlib.Path(folder) / "search.html")
+                self.menu(browser, pathlib.Path(folder) / "developer/tree.html")
+
+    def search(self, browser, page):
+        """The page of results, opened as a file: browsers refuse requests and workers of such pages."""
+        browser.open(page, "?q=tensor_overlap+userbuffers")
+        links = browser.value("[...document.querySelectorAll('#mkdocs-search-results a')].map((link) => link.getAttribute('href'))")
+        self.assertIn("reference/training.html#tensor-ranks-beside-gemms", links[0])
+        self.assertTrue((page.parent / links[0].partition("#")[0]).is_file())
+        browser.open(page, "?q=nobodyhaswrittenthis")
+        self.assertIn("No section has all of these words.", browser.value("document.body.innerText"))
+
+    def menu(self, browser, page):
+        """The entry of the page is the current one, and in view."""
+        browser.call("Page.navigate", url=page.as_uri())
+        while not browser.value(f"location.pathname === '{page}' && document.readyState === 'complete'"):
+            browser.settle()
+        browser.settle()
+        current = "document.querySelector('.wy-menu-vertical a.current')"
+        self.assertEqual(browser.value(f"{current}.innerText.trim()"), site.title_of(ROOT / "docs/developer/tree.md"))
+        self.assertTrue(browser.value(f"{current}.getBoundingClientRect().top > 0 && {current}.getBoundingClientRect().bottom < innerHeight"))
 
     def test_a_broken_link_ends_it(self):
         with tempfile.TemporaryDirectory() as name:

@@ -10,7 +10,7 @@ import yaml
 
 # Standard deviation from GPU to GPU, and the highest one of a machine. P. Sinha et al., SC'22, arXiv:2208.11035: 8 % between a box
 # plot's whiskers in the mean of five systems, and 22 % at most; of a normal distribution these are 5.4 standard deviations apart.
-# Why these, and why of arithmetic alone: ../published/training/README.md, "GPUs that differ".
+# Why these, and why of arithmetic alone: ../published/training/notes/gpus_that_differ.md.
 SPREAD, HIGH_SPREAD = 0.015, 0.041
 ASSUMPTION = (f"GPUs differ by a standard deviation of {100 * SPREAD:g} % in the time of arithmetic, and a step waits for the slowest "
               "one: a row has the mean of the largest of its GPUs")  # fmt: skip

@@ -86,6 +86,9 @@ class Values {
   explicit Values(const po::variables_map& values) : values_(values) {}
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   std::string text(const std::string& name) const { return values_[name].as<std::string>(); }
+  /// Empty if it is not given.
+  std::string text_or_none(const std::string& name) const { return has(name) ? text(name) : std::string(); }
+  bool flag(const std::string& name) const { return values_[name].as<bool>(); }
   std::uint32_t count(const std::string& name, std::uint32_t otherwise, std::int64_t min = 1) const {
     if (!has(name)) return otherwise;
     return static_cast<std::uint32_t>(
@@ -189,6 +192,82 @@ CollectiveKind kind_of_algorithm(const std::string& name) {
   return CollectiveKind::all_reduce;
 }
 
+void read_machine(const Values& values, CollectiveOptions& options) {
+  options.machine = values.text_or_none("on");
+  options.show_graph = values.flag("show-graph");
+  if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
+  options.graph_file = values.text_or_none("graph-file");
+  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file needs --show-graph");
+  options.switches_reduce = values.flag("switches-reduce");
+}
+
+/// The ranks of a schedule file, `fixed`, by default; or 0, and the machine has its own.
+std::uint32_t ranks_of(const Values& values, std::uint32_t fixed, const std::string& machine) {
+  if (!values.has("ranks") && fixed == 0 && machine.empty())
+    refuse("`weft collective` needs --ranks, such as --ranks 16");
+  const std::uint32_t ranks = values.count("ranks", fixed);
+  if (ranks > 65536) refuse(fmt::format("--ranks found {}; expected up to 65536", ranks));
+  return ranks;
+}
+
+/// By default 64 KiB for each chunk of a schedule file; 1 B of a barrier; 0 where only a graph or a text is wanted.
+Bytes size_of(const Values& values, CollectiveKind kind, const CollectiveAlgorithm* file) {
+  if (values.has("size")) return bytes_of(values, "size");
+  if (file != nullptr) return Bytes(std::int64_t{file->size_unit()} << 16);
+  if (kind == CollectiveKind::barrier) return Bytes(1);
+  if (!values.flag("text") && !values.flag("show-graph"))
+    refuse("`weft collective` needs --size, such as --size 64MiB");
+  return Bytes();
+}
+
+std::uint32_t root_of(const Values& values, CollectiveKind kind, std::uint32_t ranks) {
+  const std::uint32_t root = values.count("root", 0, 0);
+  if (root != 0 && !has_root(kind)) refuse(fmt::format("--root: {} has none", to_text(kind)));
+  if (root >= ranks && ranks > 0) refuse(fmt::format("--root found {}; expected 0 to {}", root, ranks - 1));
+  return root;
+}
+
+/// 0 channels on a machine: they are settled with the call.
+CollectiveTuning tuning_of(const Values& values, bool on_machine) {
+  CollectiveTuning tuning;
+  tuning.channels = values.count("channels", on_machine ? 0 : 1);
+  if (values.has("chunk-size")) {
+    tuning.chunk = bytes_of(values, "chunk-size");
+    if (tuning.chunk.count() == 0) refuse("--chunk-size found 0; expected at least 1 B");
+  }
+  tuning.slices = values.count("slices", 0);
+  tuning.credits = values.count("credits", 0);
+  tuning.ranks_per_server = values.count("ranks-per-server", 0);
+  tuning.ranks_per_leaf = values.count("ranks-per-leaf", 0);
+  if (values.has("dimensions")) tuning.dimensions = dimensions_of(values.text("dimensions"));
+  if (values.has("dimension-algorithms"))
+    tuning.dimension_algorithms.all = dimension_algorithms_of(values.text("dimension-algorithms"));
+  tuning.splits = values.count("splits", 0);
+  tuning.each_dimension_whole = values.flag("each-dimension-whole");
+  if (values.has("protocol")) {
+    const auto protocol = parse_protocol(values.text("protocol"));
+    if (!protocol) refuse(fmt::format("--protocol found '{}'; expected simple, ll or ll128", values.text("protocol")));
+    tuning.protocol = *protocol;
+  }
+  return tuning;
+}
+
+/// What is printed or drawn, and the alpha-beta model that some of it needs.
+void read_presentation(const Values& values, bool has_text, CollectiveOptions& options) {
+  options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
+  options.rate = values.has("rate") ? values.spec("rate").at("--rate").bandwidth() : Bandwidth::from_gbps(400);
+  options.show = values.flag("show");
+  options.check = values.flag("check");
+  options.cost = values.flag("cost");
+  options.json = values.flag("json");
+  options.text = values.flag("text");
+  if (options.text && !has_text) refuse(fmt::format("--text: '{}' is no schedule file", options.algorithm));
+  options.picture = values.text_or_none("picture");
+  if (!options.picture.empty() && !options.picture.ends_with(".svg") &&
+      !(options.show_graph && options.picture.ends_with(".png")))
+    refuse(fmt::format("--picture found '{}'; expected a name that ends in .svg", options.picture));
+}
+
 }  // namespace
 
 CollectiveOptions parse_collective_options(const std::vector<std::string>& words) {
@@ -196,69 +275,19 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   const auto map = parse_options(words, collective_description(), positional);
   const Values values(map);
   CollectiveOptions options;
-  const auto known = algorithm_names();
   if (positional.size() != 1)
-    refuse("`weft collective` needs one algorithm; known here: " + fmt::format("{}", fmt::join(known, ", ")));
+    refuse(fmt::format("`weft collective` needs one algorithm; known here: {}", fmt::join(algorithm_names(), ", ")));
   options.algorithm = positional[0];
   refuse_unknown_algorithm(options.algorithm);
   options.kind = values.has("kind") ? kind_of(values.text("kind")) : kind_of_algorithm(options.algorithm);
-  const auto algorithm = find_collective(options.algorithm);
+  const auto algorithm = find_collective(options.algorithm);  // nothing for a selection
   const std::uint32_t fixed = algorithm ? algorithm->fixed_ranks() : 0;
-  if (values.has("on")) options.machine = values.text("on");
-  options.show_graph = map["show-graph"].as<bool>();
-  if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
-  if (values.has("graph-file")) options.graph_file = values.text("graph-file");
-  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file needs --show-graph");
-  if (!values.has("ranks") && fixed == 0 && options.machine.empty())
-    refuse("`weft collective` needs --ranks, such as --ranks 16");
-  options.ranks = values.count("ranks", fixed);
-  if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; expected up to 65536", options.ranks));
-  if (!values.has("size")) {
-    const bool written = fixed != 0;  // step by step in a file: 64 KiB for each of its chunks
-    if (!written && options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
-      refuse("`weft collective` needs --size, such as --size 64MiB");
-    options.size = written                                   ? Bytes(std::int64_t{algorithm->size_unit()} << 16)
-                   : options.kind == CollectiveKind::barrier ? Bytes(1)
-                                                             : Bytes();
-  } else {
-    options.size = bytes_of(values, "size");
-  }
-  options.root = values.count("root", 0, 0);
-  if (options.root != 0 && !has_root(options.kind)) refuse(fmt::format("--root: {} has none", to_text(options.kind)));
-  if (options.root >= options.ranks && options.ranks > 0)
-    refuse(fmt::format("--root found {}; expected 0 to {}", options.root, options.ranks - 1));
-  options.tuning.channels = values.count("channels", options.machine.empty() ? 1 : 0);
-  if (values.has("chunk-size")) options.tuning.chunk = bytes_of(values, "chunk-size");
-  if (values.has("chunk-size") && options.tuning.chunk.count() == 0)
-    refuse("--chunk-size found 0; expected at least 1 B");
-  options.tuning.slices = values.count("slices", 0);
-  options.tuning.credits = values.count("credits", 0);
-  options.tuning.ranks_per_server = values.count("ranks-per-server", 0);
-  options.tuning.ranks_per_leaf = values.count("ranks-per-leaf", 0);
-  if (values.has("dimensions")) options.tuning.dimensions = dimensions_of(values.text("dimensions"));
-  if (values.has("dimension-algorithms"))
-    options.tuning.dimension_algorithms.all = dimension_algorithms_of(values.text("dimension-algorithms"));
-  options.tuning.splits = values.count("splits", 0);
-  options.tuning.each_dimension_whole = map["each-dimension-whole"].as<bool>();
-  if (values.has("protocol")) {
-    const auto protocol = parse_protocol(values.text("protocol"));
-    if (!protocol) refuse(fmt::format("--protocol found '{}'; expected simple, ll or ll128", values.text("protocol")));
-    options.tuning.protocol = *protocol;
-  }
-  options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
-  options.rate = values.has("rate") ? values.spec("rate").at("--rate").bandwidth() : Bandwidth::from_gbps(400);
-  options.switches_reduce = map["switches-reduce"].as<bool>();
-  options.show = map["show"].as<bool>();
-  options.check = map["check"].as<bool>();
-  options.cost = map["cost"].as<bool>();
-  options.json = map["json"].as<bool>();
-  options.text = map["text"].as<bool>();
-  if (options.text && (!algorithm || algorithm->schedule_text().empty()))
-    refuse(fmt::format("--text: '{}' is no schedule file", options.algorithm));
-  if (values.has("picture")) options.picture = values.text("picture");
-  if (!options.picture.empty() && !options.picture.ends_with(".svg") &&
-      !(options.show_graph && options.picture.ends_with(".png")))
-    refuse(fmt::format("--picture found '{}'; expected a name that ends in .svg", options.picture));
+  read_machine(values, options);
+  options.ranks = ranks_of(values, fixed, options.machine);
+  options.size = size_of(values, options.kind, fixed == 0 ? nullptr : algorithm.get());
+  options.root = root_of(values, options.kind, options.ranks);
+  options.tuning = tuning_of(values, !options.machine.empty());
+  read_presentation(values, algorithm && !algorithm->schedule_text().empty(), options);
   return options;
 }
 
@@ -289,14 +318,14 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
   if (values.has("compare"))
     for (const std::string& word : map["compare"].as<std::vector<std::string>>())
       options.logs.push_back(log_of(word, options.algorithms));
-  options.in_place = map["in-place"].as<bool>();
+  options.in_place = values.flag("in-place");
   if (options.in_place && options.logs.empty()) refuse("--in-place is about what was measured: --compare FILE");
-  options.range = map["range"].as<bool>();
-  options.json = map["json"].as<bool>();
+  options.range = values.flag("range");
+  options.json = values.flag("json");
   options.root = values.count("root", 0, 0);
   options.iterations = values.count("iters", 1);
-  if (values.has("csv")) options.csv = values.text("csv");
-  if (values.has("plot")) options.plot = values.text("plot");
+  options.csv = values.text_or_none("csv");
+  options.plot = values.text_or_none("plot");
   if (!options.plot.empty() && !options.plot.ends_with(".svg"))
     refuse(fmt::format("--plot found '{}'; expected a name that ends in .svg", options.plot));
   if (values.has("set")) {
