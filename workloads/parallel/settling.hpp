@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/parallel/pass_sizes.hpp"
 #include "workloads/parallel/training_description.hpp"
+#include "workloads/reading/device.hpp"
 
 namespace weft {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "support/documents/spec.hpp"
+#include "workloads/parallel/pass_sizes.hpp"
 #include "workloads/parallel/settling.hpp"
-#include "workloads/reading/device.hpp"
 #include "workloads/reading/reading.hpp"
 
 namespace weft {
