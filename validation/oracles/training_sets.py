@@ -253,7 +253,7 @@ def experiment(case, facts, row, micro_batches, factor):
         "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
         "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
     }  # fmt: skip
-    for key in ("expert_tensor", "order"):
+    for key in ("expert_tensor", "order", "schedule"):
         if key in row:
             parallelism[key] = row[key]
     if "layers_at_ends" in row:

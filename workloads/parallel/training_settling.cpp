@@ -57,6 +57,7 @@ class Settling {
     settle_pipeline();
     settle_predictions();
     check_recompute();
+    check_combined();
     settle_sharding();
     settle_buckets();
   }
@@ -498,6 +499,21 @@ class Settling {
     say(again.mlp, "mlp", [](const BlockShape& shape) { return shape.gemms.empty() && !shape.mlp.mixture(); });
     say(again.mixture, "moe", [](const BlockShape& shape) { return shape.mlp.mixture(); });
     say(again.shared_experts, "shared_experts", [](const BlockShape& shape) { return shape.mlp.shared_inner > 0; });
+  }
+
+  /// As Megatron-LM refuses it (megatron/core/transformer/transformer_config.py).
+  void check_combined() const {
+    if (!p_.combined()) return;
+    if (p_.expert == 1)
+      complain({"schedule", "expert"},
+               fmt::format("schedule {} hides exchanges with experts, but expert is 1; use 1f1b or interleaved, or "
+                           "several expert ranks",
+                           p_.schedule));
+    if (d_.recompute == Recompute::full || d_.recompute_modules.mixture)
+      complain({"recompute", "recompute_modules", "schedule"},
+               fmt::format("schedule {} has no second forward pass whose exchanges it could hide; use recompute none or "
+                           "selective, without moe",
+                           p_.schedule));
   }
 
   void settle_sharding() {

@@ -56,6 +56,15 @@ class BlockBuilder : private PassBuilder {
     residual.small(KernelPlace::mlp_residual, false, common_units(), mlp_of(block));
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
+    if (!combined(block)) return;
+    to.back().stream = Stream::expert;
+    to.back().yields = true;
+  }
+
+  /// Another pass goes beside the exchanges. What adds up results behind them is in their stream (NVIDIA/Megatron-LM,
+  /// commit 00c58ba0, megatron/core/models/gpt/fine_grained_callables.py, submodule_combine_forward).
+  bool combined(const BlockShape& block) const {
+    return block.mlp.mixture() && plan_.combined() && plan_.expert > 1;
   }
 
   /// The kernels that torchtitan's selective checkpointing of operators computes again: all small kernels, and every
@@ -77,6 +86,7 @@ class BlockBuilder : private PassBuilder {
     std::size_t begin = 0;
     if (inputs_too)
       add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to, mlp_of(block));
+    if (combined(block) && !to.empty()) to.back().stream = Stream::expert;
     if (block.mlp.mixture()) {
       if (inputs_too && again.mixture) mixture_.forward(block.mlp, to);
       mixture_.backward(block.mlp, to, inputs_too, weights_too);
@@ -94,7 +104,17 @@ class BlockBuilder : private PassBuilder {
       to.back().join = true;
     }
     if (block.mlp.mixture()) in_graph(to, begin, graphs_router());
+    // Where another pass goes beside, nothing waits for the gradients of weights, which come last.
+    const bool weights_last = combined(block) && inputs_too && weights_too;
+    build_attention_backward(block, to, inputs_too, weights_too && !weights_last);
     begin = to.size();
+    if (weights_last) build_attention_backward(block, to, false, true);
+    for (std::size_t i = begin; i < to.size(); ++i) to[i].beside = true;
+  }
+
+  void build_attention_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too,
+                                bool weights_too) const {
+    const std::size_t begin = to.size();
     if (block.cross_attention) attention_.backward(block.attention, to, inputs_too, weights_too);
     attention_.backward(block.attention, to, inputs_too, weights_too);
     in_graph(to, begin, graphs_attention());

@@ -57,6 +57,26 @@ Phase StagePlanner::phase_of(const SlotWalk& walk) const {
   return walk.slot.pass == PipelineSlot::Pass::weight_gradient ? Phase::weight_gradient : Phase::backward;
 }
 
+void StagePlanner::walk_together(std::vector<SlotWalk>& walks) {
+  // The backward pass goes first (NVIDIA/Megatron-LM, commit 01cf4fb5,
+  // megatron/core/models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run).
+  const bool combined = plan_.combined() && walks.size() > 1;
+  if (combined) std::reverse(walks.begin(), walks.end());
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (SlotWalk& walk : walks) {
+      if (!walk.done) combined ? take_turn(walk) : advance(walk);
+      busy = busy || !walk.done;
+    }
+  }
+  if (combined) std::reverse(walks.begin(), walks.end());
+}
+
+void StagePlanner::take_turn(SlotWalk& walk) {
+  do advance(walk);
+  while (!walk.done && !segments(walk)[walk.segment].yields);
+}
+
 void StagePlanner::advance(SlotWalk& walk) {
   if (!walk.started) {
     walk.started = true;
@@ -129,6 +149,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.what = segment.what;
   describe(walk, operation);
   const std::int32_t gathered = fetches() ? gathered_of(walk) : no_operation;
+  if (walk.host_waits != no_operation) host_waits_ = std::exchange(walk.host_waits, no_operation);
   std::vector<std::int32_t> waits = std::exchange(sent_, {});
   if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
   const bool first =
@@ -140,7 +161,8 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     ++result_.operations.back().after_count;
   }
   const auto& host = setup_.pass.kernels().host;
-  if (host && (host->waits_for_launches || segment.host_waits)) host_waits_ = position;
+  if (host && host->waits_for_launches) host_waits_ = position;
+  if (host && segment.host_waits) walk.host_waits = position;
   if (segment.join) walk.beside.clear();
   if (segment.beside)
     walk.beside.push_back(position);
