@@ -510,10 +510,11 @@ class Settling {
                            "several expert ranks",
                            p_.schedule));
     if (d_.recompute == Recompute::full || d_.recompute_modules.mixture)
-      complain({"recompute", "recompute_modules", "schedule"},
-               fmt::format("schedule {} has no second forward pass whose exchanges it could hide; use recompute none or "
-                           "selective, without moe",
-                           p_.schedule));
+      complain(
+          {"recompute", "recompute_modules", "schedule"},
+          fmt::format("schedule {} has no second forward pass whose exchanges it could hide; use recompute none or "
+                      "selective, without moe",
+                      p_.schedule));
   }
 
   void settle_sharding() {

@@ -63,9 +63,7 @@ class BlockBuilder : private PassBuilder {
 
   /// Another pass goes beside the exchanges. What adds up results behind them is in their stream (NVIDIA/Megatron-LM,
   /// commit 00c58ba0, megatron/core/models/gpt/fine_grained_callables.py, submodule_combine_forward).
-  bool combined(const BlockShape& block) const {
-    return block.mlp.mixture() && plan_.combined() && plan_.expert > 1;
-  }
+  bool combined(const BlockShape& block) const { return block.mlp.mixture() && plan_.combined() && plan_.expert > 1; }
 
   /// The kernels that torchtitan's selective checkpointing of operators computes again: all small kernels, and every
   /// second GEMM (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for

@@ -147,13 +147,11 @@ void MixturePasses::compute(const MlpShape& mlp, std::vector<Segment>& to) const
   // The shared experts compute while the tokens travel, or, where another pass goes beside, before.
   const bool shared = mlp.shared_inner > 0;
   if (shared && plan_.combined()) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
-  std::size_t begin = to.size();
+  yield(to);
   travel(mlp, "dispatch", dispatch_precision(), false, shared && !plan_.combined(), to);
-  yield_before(begin, to);
+  yield(to);
   if (shared && !plan_.combined()) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
-  begin = to.size();
   experts_forward(mlp, to);
-  yield_before(begin, to);
   travel(mlp, "combine", activation_precision(*setup_.description), true, false, to);
 }
 
@@ -176,19 +174,15 @@ void MixturePasses::experts_forward(const MlpShape& mlp, std::vector<Segment>& t
 
 void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
   experts_backward(mlp, to, inputs_too, weights_too);
-  const std::size_t begin = to.size();
   if (mlp.shared_inner > 0) {
     const FeedForward shared = shape(mlp.shared_inner, mlp.gated);
     if (inputs_too && setup_.description->recompute_modules.shared_experts)
       MlpPasses::forward(shared, "shared expert again", to);
     MlpPasses::backward(shared, to, inputs_too, weights_too);
   }
-  yield_before(begin, to);
 }
 
-void MixturePasses::yield_before(std::size_t begin, std::vector<Segment>& to) const {
-  if (begin < to.size()) to[begin].yields = plan_.combined() && plan_.expert > 1;
-}
+void MixturePasses::yield(std::vector<Segment>& to) const { to.back().yields = plan_.combined() && plan_.expert > 1; }
 
 void MixturePasses::route_back(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router(setup_, router_precision());
@@ -198,7 +192,6 @@ void MixturePasses::route_back(const MlpShape& mlp, std::vector<Segment>& to) co
   router.wide_gemm(h_, mlp.experts, routed_tokens(*setup_.description), more, true);
   to.push_back(router.segment("router gradient"));
   to.back().join = true;
-  if (mlp.shared_inner == 0) yield_before(to.size() - 1, to);
 }
 
 void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too,
@@ -206,7 +199,7 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
   const FeedForward inner = expert(mlp);
   if (inputs_too) {
     travel(mlp, "combine gradient", gradient_precision(), false, false, to);
-    const std::size_t begin = to.size();
+    yield(to);
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
     Work work(setup_);
@@ -219,12 +212,11 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
     to.back().by_load = true;
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
-    yield_before(begin, to);
+    yield(to);
   }
   // The gradients of tokens travel beside the GEMMs for those of weights, which are launched first where another pass
   // goes beside.
   const bool weights_first = plan_.combined() && inputs_too && weights_too;
-  const std::size_t begin = to.size();
   if (inputs_too && !weights_first)
     travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, weights_too, to);
   if (weights_too) {
@@ -237,7 +229,7 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
   }
   if (!weights_first) return;
   travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, false, to);
-  yield_before(begin, to);
+  yield(to);
 }
 
 }  // namespace weft

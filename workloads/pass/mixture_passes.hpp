@@ -2,7 +2,6 @@
 // The mixture of experts of a block: router, tokens on their way to experts and back, experts, shared experts.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +30,9 @@ class MixturePasses : private MlpPasses {
   void count_tokens(const MlpShape& mlp, std::vector<Segment>& to) const;
   void travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine, bool beside,
               std::vector<Segment>& to) const;
-  /// The piece from there on, if there is one, lets another pass go on first (ParallelPlan::combined()): the one whose
-  /// computation hides the exchange that was launched last.
-  void yield_before(std::size_t begin, std::vector<Segment>& to) const;
+  /// Behind the newest piece another pass goes on (ParallelPlan::combined()): the one whose computation hides the
+  /// exchange that was launched last.
+  void yield(std::vector<Segment>& to) const;
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const;
   std::string dispatch_precision() const;
   std::string gradient_precision() const;

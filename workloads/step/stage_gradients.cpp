@@ -76,7 +76,8 @@ void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool las
     reductions_.push_back(position);
     return position;
   };
-  const std::int32_t scattered = call(GroupKind::shard, CollectiveKind::reduce_scatter, part.held.dense, computed(walk));
+  const std::int32_t scattered =
+      call(GroupKind::shard, CollectiveKind::reduce_scatter, part.held.dense, computed(walk));
   if ((last_micro_batch || description_.reduce_every_micro_batch) && plan_.shard_group > 0)
     call(GroupKind::replica, CollectiveKind::all_reduce, part.held.dense / setup_.whole->size(GroupKind::shard),
          scattered);

@@ -85,10 +85,11 @@ class StagePlanner {
   bool recomputes(const SlotWalk& walk) const;
   const std::vector<Segment>& segments(const SlotWalk& walk) const;
   Phase phase_of(const SlotWalk& walk) const;
-  void advance(SlotWalk& walk);
+  /// The next piece; true if another walk goes on behind it.
+  bool advance(SlotWalk& walk);
   /// Slots that are worked on at the same time, to their ends.
   void walk_together(std::vector<SlotWalk>& walks);
-  /// The walk goes on to the next piece that yields, or to its end.
+  /// The walk goes on to the next piece behind which it yields, or to its end.
   void take_turn(SlotWalk& walk);
   void enter_part(SlotWalk& walk);
   void leave_part(SlotWalk& walk);

@@ -65,7 +65,10 @@ void StagePlanner::walk_together(std::vector<SlotWalk>& walks) {
   for (bool busy = true; busy;) {
     busy = false;
     for (SlotWalk& walk : walks) {
-      if (!walk.done) combined ? take_turn(walk) : advance(walk);
+      if (combined)
+        take_turn(walk);
+      else if (!walk.done)
+        advance(walk);
       busy = busy || !walk.done;
     }
   }
@@ -73,23 +76,28 @@ void StagePlanner::walk_together(std::vector<SlotWalk>& walks) {
 }
 
 void StagePlanner::take_turn(SlotWalk& walk) {
-  do advance(walk);
-  while (!walk.done && !segments(walk)[walk.segment].yields);
+  while (!walk.done && !advance(walk)) {
+  }
 }
 
-void StagePlanner::advance(SlotWalk& walk) {
+bool StagePlanner::advance(SlotWalk& walk) {
   if (!walk.started) {
     walk.started = true;
     const bool in_turn = setup_.pass.kernels().messages_in_turn;
     if (!in_turn && walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
     in_turn ? meet(walk) : receive(walk);
-    if (walk.chunk->parts.empty()) return finish(walk);
+    if (walk.chunk->parts.empty()) {
+      finish(walk);
+      return false;
+    }
     enter_part(walk);
   }
   while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
-  if (walk.done) return;
-  run(walk, segments(walk)[walk.segment++]);
+  if (walk.done) return false;
+  const Segment& piece = segments(walk)[walk.segment++];
+  run(walk, piece);
   while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
+  return piece.yields;
 }
 
 void StagePlanner::enter_part(SlotWalk& walk) {
