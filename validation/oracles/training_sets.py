@@ -140,6 +140,11 @@ def nvlinks_of(facts, row):
     return nvlink, row.get("tensor_nvlink", by_size or alone)
 
 
+def exchange_launch(facts, row, nvlink):
+    """us of an all-to-all at no bytes: by the number of expert ranks, or that of the set's calls."""
+    return facts.get("exchange_launch", {}).get(row.get("expert", 1), nvlink["launch"])
+
+
 def model_of(case, facts, row):
     """The path or name of the row's model."""
     if row.get("model") in facts.get("configurations", {}):
@@ -276,9 +281,12 @@ def experiment(case, facts, row, micro_batches, factor):
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
                         "context": group, "stage": magnitudes, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
     }  # fmt: skip
+    if row.get("expert", 1) > 1:
+        exchange = {**group, "launch_latency": f"{exchange_launch(facts, row, nvlink)} us"}
+        workload["collectives"]["expert"] = exchange  # in two legs they are not NCCL's
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
-        workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
+        workload["collectives"]["expert"] = {**exchange, "algorithm": "pairwise"}
     for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
                 "padded_copies", "fused_loss", "fp8_scaling", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:
