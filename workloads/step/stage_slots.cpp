@@ -186,7 +186,7 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
   if (segment.kind != Segment::Kind::compute) return launches(1, host->collective, operation);
   std::int64_t kernels = 0;
   for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
-  return launch_kernels(kernels, operation);
+  return launches(kernels, segment.launch > Time() ? segment.launch : host->kernel, operation);
 }
 
 std::int32_t StagePlanner::launch_kernels(std::int64_t kernels, const PlannedOperation& operation) {

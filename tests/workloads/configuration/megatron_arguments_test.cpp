@@ -257,7 +257,9 @@ TEST(MegatronArguments, UnevenStages) {
 }
 
 TEST(MegatronArguments, OverlapOfExchangesWithExperts) {
-  const std::string mixture = "--num-experts 8 --expert-model-parallel-size 2 --overlap-moe-expert-parallel-comm ";
+  const std::string mixture =
+      "--num-experts 8 --expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall "
+      "--overlap-moe-expert-parallel-comm ";
   const auto combined = small(mixture + "--delay-wgrad-compute");
   EXPECT_EQ(combined.parallel.schedule, "combined_1f1b");
   EXPECT_TRUE(combined.ignored.empty());
