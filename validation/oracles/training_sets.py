@@ -211,14 +211,18 @@ def device_of(case, facts, row, factor):
     return str(path)
 
 
-def framework_of(case, row):
-    """A catalogue of kernels, with the row's library of attention and streams of experts if it names them."""
+def framework_of(case, facts, row):
+    """A catalogue of kernels, with the row's library of attention and streams of experts if it names them, and in mixtures with the
+    times of the set's hosts."""
     path = case.root / "workloads/frameworks" / f"{row['framework']}.yaml"
     said = {key: row[key] for key in ("attention_library", "expert_streams") if key in row}
-    if not said:
+    hosts = facts.get("hosts_of_mixtures", {}).get(row.get("gpu"), {}) if row.get("expert", 1) > 1 else {}
+    if not said and not hosts:
         return str(path)
     kernels = yaml.safe_load(path.read_text()) | said
-    changed = case.scratch / f"{row['framework']}-{'-'.join(map(str, said.values()))}.yaml"
+    if hosts:
+        kernels["host"] |= hosts
+    changed = case.scratch / f"{row['framework']}-{'-'.join(map(str, said.values()))}{'-host' if hosts else ''}.yaml"
     changed.write_text(json.dumps(kernels))  # JSON is YAML
     return str(changed)
 
@@ -275,7 +279,7 @@ def experiment(case, facts, row, micro_batches, factor):
         parallelism["reshard_after_forward"] = False
     workload = {
         "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row, factor),
-        "framework": framework_of(case, row), "precision": row["precision"],
+        "framework": framework_of(case, facts, row), "precision": row["precision"],
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,

@@ -182,7 +182,9 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
   }
 }
 
-void MixturePasses::yield(std::vector<Segment>& to) const { to.back().yields = plan_.combined() && plan_.expert > 1; }
+void MixturePasses::yield(std::vector<Segment>& to) const {
+  if (plan_.combined() && plan_.expert > 1) to.back().yields = true;
+}
 
 void MixturePasses::route_back(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router(setup_, router_precision());
