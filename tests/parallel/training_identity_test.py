@@ -37,6 +37,8 @@ CASES = {
                                {"micro_batches": 2, "prediction_blocks": 1, "routing": {"spread": 1}}, "packet"),
     "both ways": (MIXTURE, {"expert": 4, "pipeline": 4, "schedule": "dualpipe"},
                   {"micro_batches": 8, "compute_noise": {"jitter": "5 %", "spread": "3 %"}}, "packet"),
+    "forward beside backward passes": (MIXTURE, {"expert": 4, "pipeline": 2, "virtual_stages": 2, "schedule": "combined_1f1b"},
+                                       {"micro_batches": 4, "framework": "megatron_core", "routing": {"spread": 1}}, "packet"),
     "copies that stand for others": (DENSE, {"tensor": 2, "data": 24},
                                      {"symmetry": {"data": 4}, "compute_noise": {"spread": "3 %"}}, "packet"),
     "storage and failures": (DENSE, {"tensor": 2, "pipeline": 2, "data": 3},

@@ -140,6 +140,11 @@ def nvlinks_of(facts, row):
     return nvlink, row.get("tensor_nvlink", by_size or alone)
 
 
+def exchange_launch(facts, row, nvlink):
+    """us of an all-to-all at no bytes: by the number of expert ranks, or that of the set's calls."""
+    return facts.get("exchange_launch", {}).get(row.get("expert", 1), nvlink["launch"])
+
+
 def model_of(case, facts, row):
     """The path or name of the row's model."""
     if row.get("model") in facts.get("configurations", {}):
@@ -206,14 +211,18 @@ def device_of(case, facts, row, factor):
     return str(path)
 
 
-def framework_of(case, row):
-    """A catalogue of kernels, with the row's library of attention and streams of experts if it names them."""
+def framework_of(case, facts, row):
+    """A catalogue of kernels, with the row's library of attention and streams of experts if it names them, and in mixtures with the
+    times of the set's hosts."""
     path = case.root / "workloads/frameworks" / f"{row['framework']}.yaml"
     said = {key: row[key] for key in ("attention_library", "expert_streams") if key in row}
-    if not said:
+    hosts = facts.get("hosts_of_mixtures", {}).get(row.get("gpu"), {}) if row.get("expert", 1) > 1 else {}
+    if not said and not hosts:
         return str(path)
     kernels = yaml.safe_load(path.read_text()) | said
-    changed = case.scratch / f"{row['framework']}-{'-'.join(map(str, said.values()))}.yaml"
+    if hosts:
+        kernels["host"] |= hosts
+    changed = case.scratch / f"{row['framework']}-{'-'.join(map(str, said.values()))}{'-host' if hosts else ''}.yaml"
     changed.write_text(json.dumps(kernels))  # JSON is YAML
     return str(changed)
 
@@ -253,7 +262,7 @@ def experiment(case, facts, row, micro_batches, factor):
         "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
         "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
     }  # fmt: skip
-    for key in ("expert_tensor", "order"):
+    for key in ("expert_tensor", "order", "schedule"):
         if key in row:
             parallelism[key] = row[key]
     if "layers_at_ends" in row:
@@ -270,15 +279,18 @@ def experiment(case, facts, row, micro_batches, factor):
         parallelism["reshard_after_forward"] = False
     workload = {
         "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row, factor),
-        "framework": framework_of(case, row), "precision": row["precision"],
+        "framework": framework_of(case, facts, row), "precision": row["precision"],
         "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
         "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
                         "context": group, "stage": magnitudes, "expert_tensor": {**group, "launch_latency": f"{alone['launch']} us"}},
     }  # fmt: skip
+    if row.get("expert", 1) > 1:
+        exchange = {**group, "launch_latency": f"{exchange_launch(facts, row, nvlink)} us"}
+        workload["collectives"]["expert"] = exchange  # in two legs they are not NCCL's
     if "expert_tensor" in row:
         # NCCL's own rounds on one channel would wait for its one thread block, and on more have 24 times as many messages.
-        workload["collectives"]["expert"] = {**group, "algorithm": "pairwise"}
+        workload["collectives"]["expert"] = {**exchange, "algorithm": "pairwise"}
     for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "fused_permutation",
                 "padded_copies", "fused_loss", "fp8_scaling", "amax_ranks", "cuda_graphs", "capacity_factor", "pad_to_capacity"):
         if key in row:

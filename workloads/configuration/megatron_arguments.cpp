@@ -133,6 +133,11 @@ class MegatronApplication {
     }
     read_uneven_stages();
     if (p_.virtual_stages > 1) p_.schedule = "interleaved";
+    if (!o_.flag("overlap-moe-expert-parallel-comm")) return;
+    p_.schedule = "combined_1f1b";
+    note("schedule", "overlap-moe-expert-parallel-comm");
+    if (!o_.flag("delay-wgrad-compute"))
+      ignore("--overlap-moe-expert-parallel-comm without --delay-wgrad-compute (gradients of weights are late here)");
   }
 
   void read_uneven_stages() {

@@ -75,6 +75,9 @@ struct ParallelPlan {
   bool scatter_gather = false;
   ContextKind context_kind = ContextKind::ring;
   std::string schedule = "1f1b";  ///< of the pipeline, a name of PipelineScheduleRegistry
+  /// Forward passes go beside backward passes, in the parts and the order of Megatron-LM's
+  /// --overlap-moe-expert-parallel-comm with --delay-wgrad-compute.
+  bool combined() const { return schedule == "combined_1f1b"; }
   /// Dimensions from the one whose ranks are neighbours to the outermost (Megatron-LM,
   /// megatron/core/parallel_state.py).
   std::string order = "tp-cp-ep-dp-pp";

@@ -81,6 +81,7 @@ class Settling {
     check_shapes(d_, complaints_);
     settle_pipeline(d_, complaints_);
     check_recompute(d_, complaints_);
+    check_combined();
     settle_sharding();
     settle_buckets();
   }
@@ -130,6 +131,23 @@ class Settling {
     for (const auto& [field, name] : {std::pair("activation_input_precision", d_.activation_input_precision),
                                       std::pair("attention_output_precision", d_.attention_output_precision)})
       if (!name.empty()) complaints_.require_precision(field, name, kept_precision_names());
+  }
+
+  /// As Megatron-LM refuses it (megatron/core/transformer/transformer_config.py).
+  void check_combined() const {
+    if (!p_.combined()) return;
+    if (p_.expert == 1)
+      complaints_.raise(
+          {"schedule", "expert"},
+          fmt::format("schedule {} hides exchanges with experts, but expert is 1; use 1f1b or interleaved, or "
+                      "several expert ranks",
+                      p_.schedule));
+    if (d_.recompute == Recompute::full || d_.recompute_modules.mixture)
+      complaints_.raise(
+          {"recompute", "recompute_modules", "schedule"},
+          fmt::format("schedule {} has no second forward pass whose exchanges it could hide; use recompute none or "
+                      "selective, without moe",
+                      p_.schedule));
   }
 
   void settle_sharding() {

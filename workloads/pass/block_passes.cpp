@@ -17,7 +17,12 @@ MlpKind mlp_of(const BlockShape& block) {
 
 class BlockBuilder : private PassBuilder {
  public:
-  explicit BlockBuilder(const PassSetup& setup) : PassBuilder(setup), attention_(setup), mlp_(setup), mixture_(setup) {}
+  explicit BlockBuilder(const PassSetup& setup)
+      : PassBuilder(setup),
+        attention_(setup),
+        mlp_(setup),
+        mixture_(setup),
+        host_(setup.kernels().host.value_or(KernelCatalogue::Host{})) {}
 
   PartPasses block(const BlockShape& block) {
     if (!block.gemms.empty()) return sample_gemms(block);
@@ -39,6 +44,7 @@ class BlockBuilder : private PassBuilder {
     std::size_t begin = to.size();
     attention_.forward(block.attention, to);
     if (block.cross_attention) attention_.forward(block.attention, to);
+    host_takes(to, begin, host_.attention);
     in_graph(to, begin, graphs_attention());
     begin = to.size();
     Work norm(setup_);
@@ -46,8 +52,11 @@ class BlockBuilder : private PassBuilder {
     to.push_back(norm.segment("MLP norm"));
     if (block.mlp.mixture()) {
       mixture_.route(block.mlp, to);
+      host_takes(to, begin, host_.router);
       in_graph(to, begin, graphs_router());
+      begin = to.size();
       mixture_.compute(block.mlp, to);
+      host_takes(to, begin, of_experts(block), true);
     } else {
       mlp_.forward(mlp_.shape(block.mlp.inner, block.mlp.gated), "MLP", to, needed_only);
     }
@@ -56,7 +65,14 @@ class BlockBuilder : private PassBuilder {
     residual.small(KernelPlace::mlp_residual, false, common_units(), mlp_of(block));
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
+    if (!combined(block)) return;
+    to.back().stream = Stream::expert;
+    to.back().yields = true;
   }
+
+  /// Another pass goes beside the exchanges. What adds up results behind them is in their stream (NVIDIA/Megatron-LM,
+  /// commit 00c58ba0, megatron/core/models/gpt/fine_grained_callables.py, submodule_combine_forward).
+  bool combined(const BlockShape& block) const { return block.mlp.mixture() && plan_.combined() && plan_.expert > 1; }
 
   /// The kernels that torchtitan's selective checkpointing of operators computes again: all small kernels, and every
   /// second GEMM (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for
@@ -77,9 +93,12 @@ class BlockBuilder : private PassBuilder {
     std::size_t begin = 0;
     if (inputs_too)
       add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to, mlp_of(block));
+    if (combined(block) && !to.empty()) to.back().stream = Stream::expert;
     if (block.mlp.mixture()) {
       if (inputs_too && again.mixture) mixture_.forward(block.mlp, to);
+      begin = to.size();
       mixture_.backward(block.mlp, to, inputs_too, weights_too);
+      host_takes(to, begin, of_experts(block), true);
       begin = to.size();
       if (inputs_too) mixture_.route_back(block.mlp, to);
     } else {
@@ -93,11 +112,42 @@ class BlockBuilder : private PassBuilder {
       to.push_back(norm.segment("MLP norm gradient"));
       to.back().join = true;
     }
-    if (block.mlp.mixture()) in_graph(to, begin, graphs_router());
+    if (block.mlp.mixture()) {
+      host_takes(to, begin, host_.router);
+      in_graph(to, begin, graphs_router());
+    }
+    // Where another pass goes beside, nothing waits for the gradients of weights, which come last.
+    const bool weights_last = combined(block) && inputs_too && weights_too;
     begin = to.size();
+    build_attention_backward(block, to, inputs_too, weights_too && !weights_last);
+    const std::size_t weights = to.size();
+    if (weights_last) build_attention_backward(block, to, false, true);
+    for (std::size_t i = weights; i < to.size(); ++i) to[i].beside = true;
+    host_takes(to, begin, host_.attention);
+  }
+
+  void build_attention_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too,
+                                bool weights_too) const {
+    const std::size_t begin = to.size();
     if (block.cross_attention) attention_.backward(block.attention, to, inputs_too, weights_too);
     attention_.backward(block.attention, to, inputs_too, weights_too);
     in_graph(to, begin, graphs_attention());
+  }
+
+  Time of_experts(const BlockShape& block) const { return share_of(block.mlp.experts, plan_.expert) * host_.expert; }
+
+  /// The time of the host for the computations from `begin` on, shared out over their kernels; `experts`: of those of
+  /// experts.
+  static void host_takes(std::vector<Segment>& pieces, std::size_t begin, Time whole, bool experts = false) {
+    std::int64_t kernels = 0;
+    const auto counts = [&](const Segment& piece) {
+      return piece.kind == Segment::Kind::compute && (!experts || piece.by_load);
+    };
+    for (std::size_t i = begin; i < pieces.size(); ++i)
+      if (counts(pieces[i]))
+        for (const KernelUse& use : pieces[i].kernels) kernels += launches_of(use.kernel);
+    for (std::size_t i = begin; i < pieces.size() && kernels > 0; ++i)
+      if (counts(pieces[i])) pieces[i].launch = whole / kernels;
   }
 
   bool graphs_attention() const { return setup_.kernels().host && setup_.kernels().host->graphs_attention; }
@@ -134,6 +184,7 @@ class BlockBuilder : private PassBuilder {
   AttentionPasses attention_;
   MlpPasses mlp_;
   MixturePasses mixture_;
+  KernelCatalogue::Host host_;
 };
 
 }  // namespace

@@ -64,6 +64,8 @@ struct Segment {
   bool combine = false;      ///< by_load: the tokens go back
   bool from_second = false;  ///< not in the first micro-batch
   bool host_waits = false;   ///< the host launches nothing more until it has ended
+  bool yields = false;       ///< ParallelPlan::combined(): the pass beside goes on behind it
+  Time launch;               ///< of each kernel of a computation; 0: that of all kernels
   /// The piece of a CUDA graph, which the host launches with its first one.
   enum class Graph : std::uint8_t { none, first, later };
   Graph graph = Graph::none;

@@ -144,9 +144,13 @@ void MixturePasses::route(const MlpShape& mlp, std::vector<Segment>& to) const {
 }
 
 void MixturePasses::compute(const MlpShape& mlp, std::vector<Segment>& to) const {
-  // The shared experts compute while the tokens travel.
-  travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
-  if (mlp.shared_inner > 0) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
+  // The shared experts compute while the tokens travel, or, where another pass goes beside, before.
+  const bool shared = mlp.shared_inner > 0;
+  if (shared && plan_.combined()) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
+  yield(to);
+  travel(mlp, "dispatch", dispatch_precision(), false, shared && !plan_.combined(), to);
+  yield(to);
+  if (shared && !plan_.combined()) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
   experts_forward(mlp, to);
   travel(mlp, "combine", activation_precision(*setup_.description), true, false, to);
 }
@@ -178,6 +182,10 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
   }
 }
 
+void MixturePasses::yield(std::vector<Segment>& to) const {
+  if (plan_.combined() && plan_.expert > 1) to.back().yields = true;
+}
+
 void MixturePasses::route_back(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router(setup_, router_precision());
   const std::int64_t more = element_bytes(router_precision()) - element_;
@@ -193,6 +201,7 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
   const FeedForward inner = expert(mlp);
   if (inputs_too) {
     travel(mlp, "combine gradient", gradient_precision(), false, false, to);
+    yield(to);
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
     Work work(setup_);
@@ -205,15 +214,24 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
     to.back().by_load = true;
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
-    travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, weights_too, to);
+    yield(to);
   }
+  // The gradients of tokens travel beside the GEMMs for those of weights, which are launched first where another pass
+  // goes beside.
+  const bool weights_first = plan_.combined() && inputs_too && weights_too;
+  if (inputs_too && !weights_first)
+    travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, weights_too, to);
   if (weights_too) {
     Work work(setup_);
     inner.up.weight_gradient(work);
     inner.down.weight_gradient(work);
     to.push_back(work.segment("experts weight gradient"));
     to.back().by_load = true;
+    to.back().beside = weights_first;
   }
+  if (!weights_first) return;
+  travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, false, to);
+  yield(to);
 }
 
 }  // namespace weft

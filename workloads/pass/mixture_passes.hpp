@@ -30,6 +30,9 @@ class MixturePasses : private MlpPasses {
   void count_tokens(const MlpShape& mlp, std::vector<Segment>& to) const;
   void travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine, bool beside,
               std::vector<Segment>& to) const;
+  /// Behind the newest piece another pass goes on (ParallelPlan::combined()): the one whose computation hides the
+  /// exchange that was launched last.
+  void yield(std::vector<Segment>& to) const;
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const;
   std::string dispatch_precision() const;
   std::string gradient_precision() const;

@@ -6,55 +6,17 @@
 
 #include <fmt/format.h>
 
-#include "workloads/pipeline/pipeline_schedule.hpp"
+#include "workloads/pipeline/interleaved_slots.hpp"
 
 namespace weft {
 namespace {
-
-/// Forward passes done ahead of the first backward pass: (p - r - 1) * 2 + (v - 1) * p.
-std::uint64_t passes_ahead(const PipelineShape& shape, std::uint32_t rank) {
-  const std::uint64_t all = std::uint64_t{shape.micro_batches} * shape.virtual_stages;
-  const std::uint64_t ahead =
-      (shape.ranks - 1 - rank) * std::uint64_t{2} + std::uint64_t{shape.virtual_stages - 1} * shape.ranks;
-  return std::min(all, ahead);
-}
-
-class InterleavedSlots : public SlotStream {
- public:
-  InterleavedSlots(const PipelineShape& shape, std::uint32_t rank)
-      : shape_(shape),
-        all_(std::uint64_t{shape.micro_batches} * shape.virtual_stages),
-        ahead_(passes_ahead(shape, rank)) {}
-
-  bool next(PipelineSlot& slot) override {
-    if (backwards_ == all_) return false;
-    const bool forward = forwards_ < all_ && forwards_ <= backwards_ + ahead_;
-    const std::uint64_t number = forward ? forwards_++ : backwards_++;
-    const std::uint64_t group = std::uint64_t{shape_.ranks} * shape_.virtual_stages;
-    slot = {};
-    slot.pass = forward ? PipelineSlot::Pass::forward : PipelineSlot::Pass::backward;
-    slot.chunk = static_cast<std::uint32_t>(number % group / shape_.ranks);
-    if (!forward) slot.chunk = shape_.virtual_stages - 1 - slot.chunk;
-    slot.micro_batch = static_cast<std::uint32_t>(number / group * shape_.ranks + number % shape_.ranks);
-    return true;
-  }
-
- private:
-  PipelineShape shape_;
-  std::uint64_t all_;
-  std::uint64_t ahead_;
-  std::uint64_t forwards_ = 0;
-  std::uint64_t backwards_ = 0;
-};
 
 class Interleaved : public PipelineSchedule {
  public:
   std::string refuses(const PipelineShape& shape) const override {
     if (shape.virtual_stages < 2)
       return fmt::format("{} virtual stage: it needs at least 2 on each rank; '1f1b' has 1", shape.virtual_stages);
-    if (shape.micro_batches % shape.ranks == 0) return {};
-    return fmt::format("{} micro-batches are no multiple of {} ranks, in groups of which they are taken",
-                       shape.micro_batches, shape.ranks);
+    return refuses_groups(shape);
   }
   std::uint32_t chunks(const PipelineShape& shape) const override { return shape.virtual_stages; }
   std::uint32_t stages(const PipelineShape& shape) const override { return shape.ranks * shape.virtual_stages; }
@@ -65,15 +27,14 @@ class Interleaved : public PipelineSchedule {
     return {stage % shape.ranks, stage / shape.ranks};
   }
   std::unique_ptr<SlotStream> slots(const PipelineShape& shape, std::uint32_t rank) const override {
-    return std::make_unique<InterleavedSlots>(shape, rank);
+    return std::make_unique<InterleavedSlots>(shape, passes_ahead(shape, rank), false);
   }
   // With Korthikanti et al. (arXiv:2205.05198, 4.2.3): on rank 0 1 + (p - 1) / (p v) models.
   std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
     return (shape.ranks - 1) * (times.forward + times.backward) / shape.virtual_stages;
   }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
-    const std::uint64_t all = std::uint64_t{shape.micro_batches} * shape.virtual_stages;
-    return static_cast<std::uint32_t>(std::min(all, passes_ahead(shape, rank) + 1));
+    return static_cast<std::uint32_t>(std::min(passes_of_rank(shape), passes_ahead(shape, rank) + 1));
   }
 };
 

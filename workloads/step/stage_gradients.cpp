@@ -48,6 +48,11 @@ void StagePlanner::wait_for_optimizer() {
   ++result_.operations.back().after_count;
 }
 
+std::int32_t StagePlanner::computed(const SlotWalk& walk) const {
+  if (!plan_.combined() || walk.beside.empty()) return walk.chain;
+  return std::max(walk.chain, walk.beside.back());
+}
+
 void StagePlanner::reduce_part(SlotWalk& walk) {
   const std::size_t at = walk.chunk->parts.size() - 1 - walk.part;
   const bool last_micro_batch = last_[walk.slot.chunk] == 1;
@@ -57,7 +62,7 @@ void StagePlanner::reduce_part(SlotWalk& walk) {
   if (!last_micro_batch && !every) return;
   if (!description_.overlap_gradients && last_micro_batch && !every) return;
   if (at + 1 == walk.chunk->parts.size()) start_buckets(*walk.chunk);
-  reduce_ready(*walk.chunk, at, walk.chain, static_cast<std::int32_t>(walk.slot.micro_batch));
+  reduce_ready(*walk.chunk, at, computed(walk), static_cast<std::int32_t>(walk.slot.micro_batch));
 }
 
 void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch) {
@@ -71,12 +76,13 @@ void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool las
     reductions_.push_back(position);
     return position;
   };
-  const std::int32_t scattered = call(GroupKind::shard, CollectiveKind::reduce_scatter, part.held.dense, walk.chain);
+  const std::int32_t scattered =
+      call(GroupKind::shard, CollectiveKind::reduce_scatter, part.held.dense, computed(walk));
   if ((last_micro_batch || description_.reduce_every_micro_batch) && plan_.shard_group > 0)
     call(GroupKind::replica, CollectiveKind::all_reduce, part.held.dense / setup_.whole->size(GroupKind::shard),
          scattered);
   const std::int32_t experts =
-      call(GroupKind::expert_data, CollectiveKind::reduce_scatter, part.held.experts, walk.chain);
+      call(GroupKind::expert_data, CollectiveKind::reduce_scatter, part.held.experts, computed(walk));
   if (!last_micro_batch) return;
   gradients_to_host(reductions_.empty() ? scattered : reductions_.back(), Bytes(part.held.dense * gradient_bytes_),
                     GroupKind::shard);

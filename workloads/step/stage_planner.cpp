@@ -22,13 +22,7 @@ StagePlan StagePlanner::make() {
   for (PipelineSlot slot; slots->next(slot);) {
     std::vector<SlotWalk> walks{start(slot)};
     while (walks.back().slot.with_next && slots->next(slot)) walks.push_back(start(slot));
-    for (bool busy = true; busy;) {
-      busy = false;
-      for (SlotWalk& walk : walks) {
-        if (!walk.done) advance(walk);
-        busy = busy || !walk.done;
-      }
-    }
+    walk_together(walks);
     last_of_slot_ = walks.back().chain;
   }
   send_in_turn(last_of_slot_);
@@ -123,7 +117,7 @@ std::int32_t StagePlanner::add(PlannedOperation operation, std::initializer_list
   if (operation.kind == Operation::Kind::compute && operation.stream != Stream::none && !operation.host) {
     result_.compute += operation.duration;
     result_.flops += operation.flops;
-    last_compute_ = position;
+    if (operation.stream == Stream::compute) last_compute_ = position;
   }
   result_.operations.push_back(operation);
   return position;

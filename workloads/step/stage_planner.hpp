@@ -50,6 +50,7 @@ struct SlotWalk {
   bool again = false;                            ///< in the recomputation before a part's backward pass
   std::int32_t chain = StagePlan::no_operation;  ///< what the next segment waits for
   std::vector<std::int32_t> beside;
+  std::int32_t host_waits = StagePlan::no_operation;  ///< what the host waits for before it goes on with this slot
 };
 
 /// Makes one plan. Its functions are in these files: parts and operations in stage_planner.cpp, slots and their
@@ -84,7 +85,12 @@ class StagePlanner {
   bool recomputes(const SlotWalk& walk) const;
   const std::vector<Segment>& segments(const SlotWalk& walk) const;
   Phase phase_of(const SlotWalk& walk) const;
-  void advance(SlotWalk& walk);
+  /// The next piece; true if another walk goes on behind it.
+  bool advance(SlotWalk& walk);
+  /// Slots that are worked on at the same time, to their ends.
+  void walk_together(std::vector<SlotWalk>& walks);
+  /// The walk goes on to the next piece behind which it yields, or to its end.
+  void take_turn(SlotWalk& walk);
   void enter_part(SlotWalk& walk);
   void leave_part(SlotWalk& walk);
   /// The next part of the walk is no block, or there is none.
@@ -148,6 +154,8 @@ class StagePlanner {
   /// The newest operation waits for the optimizer of the step before.
   void wait_for_optimizer();
   bool fetches() const { return sharded() || description_.offload_parameters; }
+  /// The last piece of a part's backward pass: with ParallelPlan::combined() it may be one that nothing waits for.
+  std::int32_t computed(const SlotWalk& walk) const;
   /// The newest operation is the last one of a part's backward pass.
   void reduce_part(SlotWalk& walk);
   void scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch);

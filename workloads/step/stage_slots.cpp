@@ -57,19 +57,47 @@ Phase StagePlanner::phase_of(const SlotWalk& walk) const {
   return walk.slot.pass == PipelineSlot::Pass::weight_gradient ? Phase::weight_gradient : Phase::backward;
 }
 
-void StagePlanner::advance(SlotWalk& walk) {
+void StagePlanner::walk_together(std::vector<SlotWalk>& walks) {
+  // The backward pass goes first (NVIDIA/Megatron-LM, commit 01cf4fb5,
+  // megatron/core/models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run).
+  const bool combined = plan_.combined() && walks.size() > 1;
+  if (combined) std::reverse(walks.begin(), walks.end());
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (SlotWalk& walk : walks) {
+      if (combined)
+        take_turn(walk);
+      else if (!walk.done)
+        advance(walk);
+      busy = busy || !walk.done;
+    }
+  }
+  if (combined) std::reverse(walks.begin(), walks.end());
+}
+
+void StagePlanner::take_turn(SlotWalk& walk) {
+  while (!walk.done && !advance(walk)) {
+  }
+}
+
+bool StagePlanner::advance(SlotWalk& walk) {
   if (!walk.started) {
     walk.started = true;
     const bool in_turn = setup_.pass.kernels().messages_in_turn;
     if (!in_turn && walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
     in_turn ? meet(walk) : receive(walk);
-    if (walk.chunk->parts.empty()) return finish(walk);
+    if (walk.chunk->parts.empty()) {
+      finish(walk);
+      return false;
+    }
     enter_part(walk);
   }
   while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
-  if (walk.done) return;
-  run(walk, segments(walk)[walk.segment++]);
+  if (walk.done) return false;
+  const Segment& piece = segments(walk)[walk.segment++];
+  run(walk, piece);
   while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
+  return piece.yields;
 }
 
 void StagePlanner::enter_part(SlotWalk& walk) {
@@ -129,6 +157,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.what = segment.what;
   describe(walk, operation);
   const std::int32_t gathered = fetches() ? gathered_of(walk) : no_operation;
+  if (walk.host_waits != no_operation) host_waits_ = std::exchange(walk.host_waits, no_operation);
   std::vector<std::int32_t> waits = std::exchange(sent_, {});
   if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
   const bool first =
@@ -140,7 +169,8 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     ++result_.operations.back().after_count;
   }
   const auto& host = setup_.pass.kernels().host;
-  if (host && (host->waits_for_launches || segment.host_waits)) host_waits_ = position;
+  if (host && host->waits_for_launches) host_waits_ = position;
+  if (host && segment.host_waits) walk.host_waits = position;
   if (segment.join) walk.beside.clear();
   if (segment.beside)
     walk.beside.push_back(position);
@@ -156,7 +186,7 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
   if (segment.kind != Segment::Kind::compute) return launches(1, host->collective, operation);
   std::int64_t kernels = 0;
   for (const KernelUse& use : segment.kernels) kernels += launches_of(use.kernel);
-  return launch_kernels(kernels, operation);
+  return launches(kernels, segment.launch > Time() ? segment.launch : host->kernel, operation);
 }
 
 std::int32_t StagePlanner::launch_kernels(std::int64_t kernels, const PlannedOperation& operation) {

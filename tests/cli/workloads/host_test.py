@@ -105,6 +105,27 @@ class Host(ProgramTest):
         self.assertEqual(refused.code, 2)
         self.assertIn("unknown value 'experts'; expected one of: attention, router", refused.err)
 
+    def test_times_of_parts_of_blocks(self):
+        """`attention`, `router` and `expert` of a catalogue's host replace the launches of these parts, in each of two passes through 32
+        blocks of Mixtral 8x7B: 15 kernels of attention and 17 around the router (see above), and those of eight experts. A graph
+        launches its part without them."""
+        catalogue = (SOURCE / "workloads/frameworks/megatron_core.yaml").read_text()
+        plain = "host: {kernel: 7 us, collective: 20 us}"
+        self.assertIn(plain, catalogue)
+
+        def host(said="", **more):
+            (self.folder / "said.yaml").write_text(catalogue.replace(plain, f"{plain[:-1]}{said}}}"))
+            path = self.job(model="mixtral-8x7b", framework="said.yaml", recompute="none", sequence_length=128, fused_router=True, **more)
+            _, results = self.simulate(path, "--set", "topology.hosts=1")
+            return table(results, "ranks")["host"][0] * 1e-6  # us
+
+        passes, eager = 2 * 32, host()
+        self.assertAlmostEqual(host(", attention: 1 ms") - eager, passes * 1000 - 32 * 15 * 7, delta=1)
+        self.assertAlmostEqual(host(", router: 1 ms") - eager, passes * 1000 - 32 * 17 * 7, delta=1)
+        self.assertAlmostEqual(host(", expert: 300 us") - host(", expert: 200 us"), passes * 8 * 100, delta=1)
+        graphs = ["attention", "router"]
+        self.assertAlmostEqual(host(", attention: 1 ms, router: 1 ms", cuda_graphs=graphs), host(cuda_graphs=graphs), delta=1e-3)
+
     def test_the_device_begins_with_the_first_kernel(self):
         """An embedding has two kernels in eager PyTorch or more. It begins when the first one is launched, not when all are; launches do
         not become fewer."""

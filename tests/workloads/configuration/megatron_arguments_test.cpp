@@ -256,6 +256,17 @@ TEST(MegatronArguments, UnevenStages) {
             (Layers{1, 2, 2, 2, 2, 2, 1}));
 }
 
+TEST(MegatronArguments, OverlapOfExchangesWithExperts) {
+  const std::string mixture =
+      "--num-experts 8 --expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall "
+      "--overlap-moe-expert-parallel-comm ";
+  const auto combined = small(mixture + "--delay-wgrad-compute");
+  EXPECT_EQ(combined.parallel.schedule, "combined_1f1b");
+  EXPECT_TRUE(combined.ignored.empty());
+  EXPECT_EQ(small(mixture).ignored.front(),
+            "--overlap-moe-expert-parallel-comm without --delay-wgrad-compute (gradients of weights are late here)");
+}
+
 TEST(MegatronArguments, OverlapOfTensorRanks) {
   const std::string tensor = "--tensor-model-parallel-size 4 --sequence-parallel ";
   EXPECT_FALSE(small(tensor).tensor_overlap.on);

@@ -33,6 +33,10 @@ TEST(PipelineSchedule, OrdersAreThePublishedOnes) {
   // Megatron-LM, p = 2, v = 2: rank 0 is (2 - 0 - 1) * 2 + (2 - 1) * 2 = 4 forward passes ahead.
   EXPECT_EQ(text("interleaved", {2, 2, 4}, 0),
             "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 B3.0");
+  // Megatron-LM with --overlap-moe-expert-parallel-comm: one more ahead, and then pairs.
+  EXPECT_EQ(text("combined_1f1b", {2, 2, 4}, 0),
+            "F0.0 F1.0 F0.1 F1.1 F2.0 F3.0&B0.1 F2.1&B1.1 F3.1&B0.0 B1.0 B2.1 B3.1 B2.0 B3.0");
+  EXPECT_EQ(text("combined_1f1b", {1, 1, 3}, 0), "F0.0 F1.0&B0.0 F2.0&B1.0 B2.0");
   // arXiv:2401.10241, figure 3 above: the last of 4 ranks keeps 3 weight gradients back.
   EXPECT_EQ(text("zb_h1", {4, 1, 5}, 3), "F0.0 I0.0 F1.0 I1.0 F2.0 I2.0 F3.0 I3.0 W0.0 F4.0 I4.0 W1.0 W2.0 W3.0 W4.0");
   EXPECT_EQ(text("zbv", {2, 2, 3}, 1),
@@ -157,6 +161,10 @@ TEST(PipelineSchedule, Refusals) {
             "6 micro-batches are no multiple of 4 ranks, in groups of which they are taken");
   EXPECT_EQ(refusal("interleaved", {4, 1, 8}), "1 virtual stage: it needs at least 2 on each rank; '1f1b' has 1");
   EXPECT_EQ(refusal("1f1b", {4, 2, 8}), "2 virtual stages: it has 1 on each rank; 'interleaved' has any number from 2");
+  EXPECT_EQ(refusal("combined_1f1b", {4, 1, 8}), "1 virtual stage: with 4 ranks it needs at least 2 on each");
+  EXPECT_EQ(refusal("combined_1f1b", {1, 2, 8}), "2 virtual stages on 1 rank: it has 1");
+  EXPECT_EQ(refusal("combined_1f1b", {4, 2, 6}),
+            "6 micro-batches are no multiple of 4 ranks, in groups of which they are taken");
   EXPECT_EQ(refusal("zbv", {4, 3, 8}), "3 virtual stages: it has 2 on each rank");
   EXPECT_EQ(refusal("dualpipe", {3, 1, 8}), "3 ranks: their number is even");
   EXPECT_EQ(refusal("dualpipe", {4, 1, 9}), "9 micro-batches: their number is even, half of them go each way");

@@ -296,7 +296,12 @@ TEST(TrainingPrograms, EveryMixture) {
           "data: 4, expert: 4, pipeline: 2, schedule: zb_h1", "data: 4, expert: 4, pipeline: 2, schedule: dualpipe",
           "data: 4, expert: 2, pipeline: 2, sharding: optimizer", "data: 8, expert: 8, expert_server: 4",
           "data: 8, expert: 8, expert_server: 2, servers_per_token: 1", "data: 8, expert: 4, expert_server: 2",
-          "data: 4, expert: 4, expert_server: 2, pipeline: 2, schedule: dualpipe"})
+          "data: 4, expert: 4, expert_server: 2, pipeline: 2, schedule: dualpipe",
+          "data: 8, expert: 8, schedule: combined_1f1b",
+          "data: 4, expert: 4, pipeline: 2, virtual_stages: 2, schedule: combined_1f1b, sharding: parameters",
+          "data: 2, expert: 2, pipeline: 4, virtual_stages: 2, schedule: combined_1f1b, sharding: optimizer",
+          "tensor: 2, data: 4, expert: 4, expert_server: 2, expert_forwarding: parts, expert_tensor: 2, sequence: "
+          "true, schedule: combined_1f1b"})
       expect_sound(small_mixture, plan, ", micro_batches: 4" + routing, 8);
 }
 
