@@ -434,6 +434,9 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   speeds.cpu = static_cast<ChannelSpeeds::Cpu>(shape_->design.cpu);
   speeds.kernel = shape_->design.collective_kernel;
   speeds.transport = shape_->design.collective_transport;
+  const ServerDesign::NcclSettings& settings = shape_->design.nccl_settings;
+  speeds.settings = {settings.net_latency_us, settings.buffer, settings.p2p_chunk, settings.nvls_chunk,
+                     settings.nvls_tree_chunk};
   speeds.gpudirect = shape_->design.gpudirect;
   speeds.host_read = shape_->design.host_read;
   speeds.nics_behind_cpu = shape_->design.nics_behind_cpu;

@@ -59,6 +59,14 @@ struct ChannelSpeeds {
   std::string kernel;             ///< how fast the accelerators run collectives, by name; empty: not known
   std::string transport;          ///< how fast messages get from them to the network, by name; empty: not known
   std::string tuner;              ///< numbers by which algorithms are chosen, by name; empty: NCCL's
+  /// What a plugin sets instead of NCCL, in bytes; 0: NCCL's own.
+  struct Settings {
+    double net_latency_us = 0;
+    std::int64_t buffer = 0;  ///< NCCL_BUFFSIZE
+    std::int64_t p2p_chunk = 0;
+    std::int64_t nvls_chunk = 0;
+    std::int64_t nvls_tree_chunk = 0;
+  } settings;
   bool gpudirect = true;          ///< NICs read and write their memory
   std::optional<Time> host_read;  ///< time of their reads of the host's memory; none: that of the transport
   bool nics_behind_cpu = false;
