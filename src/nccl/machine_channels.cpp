@@ -464,12 +464,12 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
     speeds.tree_is_simple |= graphs.tree.pattern == GraphPattern::tree;
     speeds.same_rings &= graphs.ring.same_channels;
   }
-  // A library knows such servers only as a whole, and searches for parts of them.
+  // RCCL knows such servers only as a whole, and searches for parts of them. Regions are for so many of each server.
   const bool tabled = std::all_of(kinds.begin(), kinds.end(), [this](const Kind* one) {
     return one->channels.accelerators.size() == shape_->design.gpus;
   });
   const bool rings = !shape_->design.rings_of_several_servers.orders.empty() && shape_->design.given_graphs.empty();
-  if (tabled && (rings || !shape_->design.tuner_needs_rings)) speeds.tuner = shape_->design.collective_tuner;
+  if (!shape_->design.tuner_needs_rings || (tabled && rings)) speeds.tuner = shape_->design.collective_tuner;
   return speeds;
 }
 
