@@ -53,7 +53,6 @@ bool up_to_2_20(const NcclMachine& m) { return m.version == NcclVersion::v2_18; 
 bool up_to_2_22(const NcclMachine& m) { return m.version <= NcclVersion::v2_21; }
 bool up_to_2_27(const NcclMachine& m) { return m.version <= NcclVersion::v2_27; }
 
-
 /// By default one accelerator of each server has it (src/graph/tuning.cc, ncclPatEnable), since 2.23.
 bool has_pat(const NcclMachine& m) { return m.ranks_per_server == 1 && m.version >= NcclVersion::v2_23; }
 

@@ -120,9 +120,9 @@ TunerRegions::Region region_of(const Spec& map) {
 TunerRegions::OfServers regions_of_servers(const Spec& map) {
   TunerRegions::OfServers result;
   result.ranks_per_server = static_cast<std::uint32_t>(map.at("ranks_per_server").integer(1, 1 << 20));
-  for (const auto& [key, kind] : {std::pair("all_reduce", CollectiveKind::all_reduce),
-                                  std::pair("all_gather", CollectiveKind::all_gather),
-                                  std::pair("reduce_scatter", CollectiveKind::reduce_scatter)}) {
+  for (const auto& [key, kind] :
+       {std::pair("all_reduce", CollectiveKind::all_reduce), std::pair("all_gather", CollectiveKind::all_gather),
+        std::pair("reduce_scatter", CollectiveKind::reduce_scatter)}) {
     const auto list = map.find(key);
     if (!list) continue;
     for (const Spec& one : list->items()) result.of_kind[kind].push_back(region_of(one));

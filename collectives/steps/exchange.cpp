@@ -24,9 +24,7 @@ MessageSizes MessageSizes::of(const CollectiveCall& call, std::int64_t chunk) {
 
 MessageSizes MessageSizes::whole(const CollectiveCall& call) { return of(call, std::int64_t{1} << 50); }
 
-MessageSizes MessageSizes::nccl_step(const CollectiveCall& call) {
-  return of(call, nccl_step_bytes(call));
-}
+MessageSizes MessageSizes::nccl_step(const CollectiveCall& call) { return of(call, nccl_step_bytes(call)); }
 
 std::int64_t MessageSizes::nccl_step_bytes(const CollectiveCall& call) {
   if (call.tuning.protocol != Protocol::simple) return nccl_step_bytes(call.tuning.protocol);

@@ -497,8 +497,8 @@ TEST(NcclTuner, RegionsOfPartsOfServers) {
   EXPECT_EQ(of(1024, 16, 16, CollectiveKind::all_gather), "ring simple");
 }
 
-// The plugin's own list of its choices on 16 nodes with one rank each, and with eight (pull requests 913 and 900), where
-// its vertices are still the same.
+// The plugin's own list of its choices on 16 nodes with one rank each, and with eight (pull requests 913 and 900),
+// where its vertices are still the same.
 TEST(NcclTuner, RegionsOfLaterServers) {
   const RegionsOf p5en{tuner_regions("ofi_p5en")};
   EXPECT_EQ(p5en(8, 16, 16, CollectiveKind::all_gather), "pat simple");

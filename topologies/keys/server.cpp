@@ -246,9 +246,9 @@ class ServerReader {
   void read_nccl_settings(const Spec& settings) {
     auto& own = design_.nccl_settings;
     own.net_latency_us = static_cast<double>(settings.at("net_latency").time().ps()) / 1e6;
-    for (const auto& [key, bytes] : {std::pair("buffer", &own.buffer), std::pair("p2p_chunk", &own.p2p_chunk),
-                                     std::pair("nvls_chunk", &own.nvls_chunk),
-                                     std::pair("nvls_tree_chunk", &own.nvls_tree_chunk)}) {
+    for (const auto& [key, bytes] :
+         {std::pair("buffer", &own.buffer), std::pair("p2p_chunk", &own.p2p_chunk),
+          std::pair("nvls_chunk", &own.nvls_chunk), std::pair("nvls_tree_chunk", &own.nvls_tree_chunk)}) {
       const Spec value = settings.at(key);
       *bytes = value.bytes().count();
       if (*bytes < 8) throw value.error("found less than 8 B; expected a size such as '512 KiB'");

@@ -99,10 +99,10 @@ struct ServerDesign {
     std::int64_t nvls_tree_chunk = 0;  ///< NCCL_NVLSTREE_MAX_CHUNKSIZE
   };
   NcclSettings nccl_settings;
-  bool nics_behind_cpu = false;        ///< GPUs reach their NICs through a CPU
-  bool gpudirect = true;               ///< NICs read and write the memory of GPUs, else that of the host
-  std::optional<Time> host_read;       ///< of a GPU that reads the host's memory; none: that of the transport
-  std::string network_routing;         ///< routing between NICs; empty: the network's own
+  bool nics_behind_cpu = false;   ///< GPUs reach their NICs through a CPU
+  bool gpudirect = true;          ///< NICs read and write the memory of GPUs, else that of the host
+  std::optional<Time> host_read;  ///< of a GPU that reads the host's memory; none: that of the transport
+  std::string network_routing;    ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

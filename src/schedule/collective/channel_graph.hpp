@@ -56,9 +56,9 @@ struct ChannelSpeeds {
   std::uint32_t peer_channels = 1;        ///< that sends and receives to a peer may use
   std::uint32_t early_peer_channels = 1;  ///< the same up to 2.28
   enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
-  std::string kernel;             ///< how fast the accelerators run collectives, by name; empty: not known
-  std::string transport;          ///< how fast messages get from them to the network, by name; empty: not known
-  std::string tuner;              ///< numbers by which algorithms are chosen, by name; empty: NCCL's
+  std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
+  std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
+  std::string tuner;      ///< numbers by which algorithms are chosen, by name; empty: NCCL's
   /// What a plugin sets instead of NCCL, in bytes; 0: NCCL's own.
   struct Settings {
     double net_latency_us = 0;
