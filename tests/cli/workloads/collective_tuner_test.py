@@ -68,6 +68,31 @@ class CollectiveTuner(ProgramTest):
             text = cluster(2, collective_tuner=tuner)
             self.assertEqual(self.messages(text, "64MiB", "nccl_p2p", "--kind", "all_to_all"), 16 * 15 * of_a_pair, tuner)
 
+    def pair(self, algorithm, kind, size, **keys):
+        """Messages of a collective of two hosts."""
+        text = {"topology": {"kind": "star", "hosts": 2, "link_rate": "400 Gb/s", "link_delay": "100 ns"}, "network": NETWORK,
+                "workload": {"kind": "collective", "collective": kind, "algorithm": algorithm, "size": size, **keys},
+                "simulation": {"seed": 1}}  # fmt: skip
+        return self.simulate(self.write(text))[0]["messages"]
+
+    def test_buffers_of_keys(self):
+        # NCCL src/enqueue.cc (calcCollChunking): a ring's chunk is half of the buffer, in two slices. Of two ranks each sends two chunks in a loop of
+        # two: 8 MiB in loops of 1 MiB, 8 x 2 x 2 messages of each; with NCCL's 4 MiB 2 x 2 x 2. A tree's chunk is an eighth, 64 up and 64 down.
+        self.assertEqual(self.pair("ring", "all_reduce", "8 MiB", buffer_size="1 MiB"), 64)
+        self.assertEqual(self.pair("ring", "all_reduce", "8 MiB"), 16)
+        self.assertEqual(self.pair("double_binary_tree", "all_reduce", "8 MiB", buffer_size="1 MiB"), 128)
+        # Of two ranks on servers of their own (addP2pToPlan), each sending to the other: whole chunks of 64 KiB from 512 KiB on, half from 64 KiB on.
+        for size, messages in (("8 MiB", 256), ("256 KiB", 16), ("32 KiB", 4)):
+            self.assertEqual(self.pair("nccl_p2p", "send_recv", size, p2p_chunk_size="64 KiB"), messages, size)
+
+    def test_buffers_that_are_none(self):
+        for key in ("buffer_size", "p2p_chunk_size"):
+            text = cluster(2)
+            text["workload"][key] = "100 B"
+            wrong = weft("describe", self.write(text), folder=self.folder)
+            self.assertEqual(wrong.code, EXIT_INPUT, wrong)
+            self.assertRegex(wrong.err, r":\d+.*found 100 B; expected at least 128 B")
+
     def test_where_no_region_is(self):
         # The plugin knows no gathers of eight GPUs of each server, nor anything of four.
         self.assertIn(MODEL, self.choice(cluster(4), "1MiB", kind="all_gather")[1])
