@@ -53,6 +53,9 @@ bool up_to_2_20(const NcclMachine& m) { return m.version == NcclVersion::v2_18; 
 bool up_to_2_22(const NcclMachine& m) { return m.version <= NcclVersion::v2_21; }
 bool up_to_2_27(const NcclMachine& m) { return m.version <= NcclVersion::v2_27; }
 
+/// By default one accelerator of each server has it (src/graph/tuning.cc, ncclPatEnable), since 2.23.
+bool has_pat(const NcclMachine& m) { return m.ranks_per_server == 1 && m.version >= NcclVersion::v2_23; }
+
 std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
 
 /// GB/s of a channel, and how many there are.
@@ -285,6 +288,7 @@ class NcclTuner : public CollectiveSelector {
     machine.tree_is_simple = speeds.tree_is_simple;
     machine.same_rings = speeds.same_rings;
     machine.gpudirect = speeds.gpudirect;
+    machine.net_latency_us = speeds.settings.net_latency_us;
     // The path diverted through the CPU takes the link above a PCIe switch in both directions, and a channel enters at
     // one NIC as well as it leaves at one (src/graph/search.cc, followPath).
     if (!speeds.gpudirect && !speeds.nics_behind_cpu)
@@ -328,8 +332,7 @@ class NcclTuner : public CollectiveSelector {
     // On fewer servers than a table is for, RCCL's numbers give LL128 no less than LL, which comes first (ROCm/rccl
     // src/graph/tuning.cc at 9e22c79d); before ROCm 7.0 it had no LL128 on these accelerators.
     const TunerRegions* const regions = call.graph ? tuner_regions(call.graph->speeds().tuner) : nullptr;
-    if (regions != nullptr && regions->ranks_per_server == machine.ranks_per_server)
-      return choose(*regions, call, machine, channels, switches_reduce);
+    if (regions != nullptr) return choose(*regions, call, machine, channels, switches_reduce);
     const bool has_table = call.graph && !call.graph->speeds().tuner.empty() && regions == nullptr;
     if (has_table) {
       const TunerTable& table = tuner_table(call.graph->speeds().tuner);
@@ -372,49 +375,36 @@ class NcclTuner : public CollectiveSelector {
       if (machine.servers > 1 && kind == CollectiveKind::all_reduce)
         weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);
     }
-    if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
+    if (blocks && has_pat(machine)) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
     best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", min);
     return best;
   }
 
   /// A plugin's choice (aws/aws-ofi-nccl src/tuner/nccl_ofi_regions.cpp), and NCCL's where it has none.
-  Selection choose(const TunerRegions& regions, const CollectiveCall& call, NcclMachine machine, std::uint32_t channels,
-                   bool switches_reduce) const {
-    machine.net_latency_us = regions.net_latency_us;
+  Selection choose(const TunerRegions& regions, const CollectiveCall& call, const NcclMachine& machine,
+                   std::uint32_t channels, bool switches_reduce) const {
     const std::int64_t bytes = call.size.count();
     const bool nvls = switches_reduce && machine.nvls_heads > 0;
-    const auto* const region = regions.region(call.kind, bytes, machine.ranks(), nvls);
+    const auto possible = [&](const TunerRegions::Region& region) {  // to NCCL, else its table of costs says so
+      if (takes_only(call.kind) && region.algorithm != only_) return false;
+      if (region.algorithm == "nvls_tree") return nvls && machine.ranks_per_server > 1;
+      if (region.algorithm == "pat") return has_pat(machine);
+      return region.protocol != Protocol::ll128 || machine.has_ll128();
+    };
+    const auto* const region = regions.region(call.kind, bytes, machine.ranks(), machine.servers, possible);
     Selection best;
-    if (region == nullptr || takes_only(call.kind)) {
+    if (region == nullptr) {
       best = by_model(call, machine, channels, switches_reduce, true);
     } else {
+      const A algorithm = region->algorithm == "ring" ? A::ring : region->algorithm == "pat" ? A::pat : A::tree;
       best.algorithm = region->algorithm;
       best.protocol = region->protocol;
       best.channels = best.algorithm == "nvls_tree"
                           ? nvls_channels(call)
-                          : channels_for(channels, bytes, best.algorithm == "ring" ? A::ring : A::tree, best.protocol,
-                                         machine.ranks());
+                          : channels_for(channels, bytes, algorithm, best.protocol, machine.ranks());
       best.reason = "the plugin's table of sizes and ranks has it";
     }
-    if (call.tuning.chunk.count() == 0) best.chunk = Bytes(chunk_of(regions, call, best));
     return best;
-  }
-
-  /// Of buffers that are not NCCL's; 0: NCCL's chunk.
-  static std::int64_t chunk_of(const TunerRegions& regions, const CollectiveCall& call, const Selection& choice) {
-    const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
-    if (choice.algorithm == "nvls_tree") {
-      const std::uint32_t heads = call.graph->speeds().nvls_heads;
-      return nvls_tree_chunk(call.size.count(), choice.channels, heads, regions.nvls_tree_chunk);
-    }
-    if (choice.protocol != Protocol::simple) return 0;
-    if (choice.algorithm == "double_binary_tree") {
-      if (call.tuning.nccl_version != NcclVersion::v2_18) return regions.step;
-      const std::uint32_t servers = call.graph->servers();
-      return early_tree_chunk(call.size.count(), choice.channels, servers, call.graph->size() / servers, regions.step);
-    }
-    if (choice.algorithm != "ring") return 0;
-    return regions.step * (chain ? 1 : nccl_steps / 2);
   }
 
   /// RCCL's choice, ROCm/rccl src/enqueue.cc (topoGetAlgoInfo): the algorithm by time, then the protocol by bytes.

@@ -103,7 +103,7 @@ TunerTable table_of(const Spec& spec) {
 
 TunerRegions::Region region_of(const Spec& map) {
   TunerRegions::Region region;
-  region.algorithm = map.at("algorithm").one_of({"double_binary_tree", "ring", "nvls_tree"});
+  region.algorithm = map.at("algorithm").one_of({"double_binary_tree", "ring", "nvls_tree", "pat"});
   const std::string protocol = map.at("protocol").one_of({"ll", "ll128", "simple"});
   region.protocol = protocol == "ll" ? Protocol::ll : protocol == "ll128" ? Protocol::ll128 : Protocol::simple;
   const Spec vertices = map.at("vertices");
@@ -117,16 +117,26 @@ TunerRegions::Region region_of(const Spec& map) {
   return region;
 }
 
+TunerRegions::OfServers regions_of_servers(const Spec& map) {
+  TunerRegions::OfServers result;
+  result.ranks_per_server = static_cast<std::uint32_t>(map.at("ranks_per_server").integer(1, 1 << 20));
+  for (const auto& [key, kind] :
+       {std::pair("all_reduce", CollectiveKind::all_reduce), std::pair("all_gather", CollectiveKind::all_gather),
+        std::pair("reduce_scatter", CollectiveKind::reduce_scatter)}) {
+    const auto list = map.find(key);
+    if (!list) continue;
+    for (const Spec& one : list->items()) result.of_kind[kind].push_back(region_of(one));
+  }
+  map.finish();
+  return result;
+}
+
 std::optional<TunerRegions> regions_of(const Spec& spec) {
   if (!spec.has("regions")) return std::nullopt;
   TunerRegions result;
-  result.ranks_per_server = static_cast<std::uint32_t>(spec.at("ranks_per_server").integer(1, 1 << 20));
-  result.net_latency_us = static_cast<double>(spec.at("net_latency").time().ps()) / 1e6;
-  result.step = positive_bytes(spec.at("step"));
-  result.nvls_tree_chunk = positive_bytes(spec.at("nvls_tree_chunk"));
-  const Spec regions = spec.at("regions");
-  for (const Spec& one : regions.at("all_reduce").items()) result.all_reduce.push_back(region_of(one));
-  regions.finish();
+  result.least_servers = static_cast<std::uint32_t>(spec.at("least_servers").integer(1, 1 << 20));
+  spec.find("settings");  // topologies/keys/server.cpp reads them
+  for (const Spec& one : spec.at("regions").items()) result.of_servers.push_back(regions_of_servers(one));
   spec.finish();
   return result;
 }
@@ -161,11 +171,17 @@ bool TunerRegions::Region::contains(Vertex point) const {
 }
 
 const TunerRegions::Region* TunerRegions::region(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks,
-                                                 bool nvls) const {
-  if (kind != CollectiveKind::all_reduce || bytes < 1) return nullptr;
+                                                 std::uint32_t servers,
+                                                 const std::function<bool(const Region&)>& possible) const {
+  if (servers < least_servers || bytes < 1) return nullptr;
   const Vertex point{std::log2(static_cast<double>(bytes)), std::log2(static_cast<double>(ranks))};
-  for (const Region& region : all_reduce)
-    if ((nvls || region.algorithm != "nvls_tree") && region.contains(point)) return &region;
+  for (const OfServers& one : of_servers) {
+    if (std::uint64_t{one.ranks_per_server} * servers != ranks) continue;
+    const auto regions = one.of_kind.find(kind);
+    if (regions == one.of_kind.end()) return nullptr;
+    for (const Region& region : regions->second)
+      if (possible(region) && region.contains(point)) return &region;
+  }
   return nullptr;
 }
 

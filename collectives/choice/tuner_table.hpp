@@ -5,6 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,8 +62,8 @@ struct TunerTable {
                      std::uint32_t ranks_per_server, std::uint32_t servers) const;
 };
 
-/// Regions of bytes and ranks, each with an algorithm and a protocol: a tuner plugin's choice for all GPUs of several
-/// servers. Outside of them NCCL's own model chooses.
+/// Regions of bytes and ranks, each with an algorithm and a protocol: a plugin's choice. Outside of them NCCL's own
+/// model chooses.
 struct TunerRegions {
   struct Vertex {
     double bytes = 0;  ///< log2
@@ -74,14 +76,17 @@ struct TunerRegions {
 
     bool contains(Vertex point) const;
   };
-  std::uint32_t ranks_per_server = 1;
-  double net_latency_us = 0;         ///< that the plugin tells of its NICs
-  std::int64_t step = 1;             ///< data of a step of a channel's buffer, with Simple
-  std::int64_t nvls_tree_chunk = 1;  ///< the largest
-  std::vector<Region> all_reduce;
+  /// For communicators with so many accelerators of each server.
+  struct OfServers {
+    std::uint32_t ranks_per_server = 1;
+    std::map<CollectiveKind, std::vector<Region>> of_kind;
+  };
+  std::uint32_t least_servers = 1;  ///< for which it chooses
+  std::vector<OfServers> of_servers;
 
-  /// The first that contains a call and is possible; null: none. `nvls`: switches reduce.
-  const Region* region(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks, bool nvls) const;
+  /// The first that contains a call and is `possible`; null: none.
+  const Region* region(CollectiveKind kind, std::int64_t bytes, std::uint32_t ranks, std::uint32_t servers,
+                       const std::function<bool(const Region&)>& possible) const;
 };
 
 /// The file with that name in collectives/tuners, read once for a command. Throws InputError.

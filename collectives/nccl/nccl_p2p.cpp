@@ -62,13 +62,18 @@ std::uint32_t channel_of_round(std::uint32_t round, std::uint32_t channels) {
 
 std::uint32_t known_server(const CollectiveCall& call) { return std::max(1U, call.tuning.ranks_per_server); }
 
-MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes) {
-  const bool one_server = known_server(call) >= call.communicator->size();
-  std::int64_t chunk = one_server ? 512 << 10 : 128 << 10;
-  if (!one_server && bytes < chunk)
-    chunk /= 4;
-  else if (!one_server && bytes < 8 * chunk)
-    chunk /= 2;
+/// NCCL_P2P_NET_CHUNKSIZE.
+std::int64_t net_step(const CollectiveCall& call) {
+  if (call.tuning.p2p_chunk.count() != 0) return call.tuning.p2p_chunk.count();
+  const std::int64_t set = call.graph ? call.graph->speeds().settings.p2p_chunk : 0;
+  return set != 0 ? set : 128 << 10;
+}
+
+/// Of a message of so many bytes between two ranks.
+MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t server = known_server(call);
+  std::int64_t chunk = server >= call.communicator->size() ? 512 << 10 : net_step(call);
+  if (from / server != to / server) chunk = p2p_net_chunk(bytes, chunk);
   if (call.tuning.chunk.count() != 0) chunk = call.tuning.chunk.count();
   CollectiveCall sized = call;
   sized.tuning.chunk = Bytes(chunk);
@@ -187,7 +192,7 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
       if (out) co_yield copy;
       continue;
     }
-    Exchange exchange(p2p_sizes(call, whole.bytes));
+    Exchange exchange(p2p_sizes(call, whole.bytes, index, peer));
     if (out)
       exchange.send(peer, Buffer::input, one_piece({moved.input, moved.bytes}));
     else
@@ -205,7 +210,7 @@ class NcclP2p final : public CollectiveAlgorithm {
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::send_recv; }
   std::uint32_t usual_channels(const CollectiveCall& call) const override { return std::bit_ceil(nccl_channels(call)); }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * batch * call.tuning.channels; }
-  std::uint32_t credits(const CollectiveCall& call) const override { return p2p_sizes(call, 1).credits; }
+  std::uint32_t credits(const CollectiveCall& call) const override { return p2p_sizes(call, 1, 0, 0).credits; }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                     std::uint32_t lane) const override {

@@ -12,6 +12,7 @@
 #include <bit>
 
 #include "collectives/steps/exchange.hpp"
+#include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/step_generator.hpp"
 
 namespace weft {
@@ -20,8 +21,7 @@ namespace {
 MessageSizes pat_sizes(const CollectiveCall& call) {
   MessageSizes sizes = MessageSizes::nccl_step(call);
   if (call.tuning.chunk.count() != 0) return sizes;
-  const std::int64_t factor = call.kind == CollectiveKind::all_gather ? 32 : 16;
-  while (sizes.chunk > 65536 && sizes.chunk * call.tuning.channels * factor > call.size.count()) sizes.chunk /= 2;
+  sizes.chunk = pat_chunk(call.kind, call.size.count(), call.tuning.channels, sizes.chunk);
   return sizes;
 }
 

@@ -29,7 +29,7 @@ struct Sizes {
     const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
     const bool single = chain || call.tuning.protocol != Protocol::simple || call.kind == CollectiveKind::send_recv;
     const std::int64_t chunk_steps = single ? 1 : nccl_steps / 2;
-    const std::int64_t step = MessageSizes::nccl_step_bytes(call.tuning.protocol);
+    const std::int64_t step = MessageSizes::nccl_step_bytes(call);
     chunk = call.tuning.chunk.count() != 0 ? call.tuning.chunk.count() : chunk_steps * step;
     slices = call.tuning.slices != 0 ? call.tuning.slices : (single ? 1 : 2);
     WEFT_EXPECT(chunk > 0, "chunk of {} bytes", chunk);

@@ -43,7 +43,7 @@ MessageSizes sizes_of(const CollectiveCall& call, const StaticSchedule& schedule
     if (call.tuning.slices == 0) sized.tuning.slices = 1;
     if (call.tuning.credits == 0) sized.tuning.credits = 8;
   }
-  const std::int64_t step = MessageSizes::nccl_step_bytes(call.tuning.protocol);
+  const std::int64_t step = MessageSizes::nccl_step_bytes(call);
   const bool simple = call.tuning.protocol == Protocol::simple;
   if (sized.tuning.chunk.count() == 0) sized.tuning.chunk = Bytes(simple ? 4 * step : step);
   if (sized.tuning.slices == 0) sized.tuning.slices = simple ? 2 : 1;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/steps/nccl_sizes.hpp"
 #include "support/basics/contract.hpp"
 
 namespace weft {
@@ -23,8 +24,13 @@ MessageSizes MessageSizes::of(const CollectiveCall& call, std::int64_t chunk) {
 
 MessageSizes MessageSizes::whole(const CollectiveCall& call) { return of(call, std::int64_t{1} << 50); }
 
-MessageSizes MessageSizes::nccl_step(const CollectiveCall& call) {
-  return of(call, nccl_step_bytes(call.tuning.protocol));
+MessageSizes MessageSizes::nccl_step(const CollectiveCall& call) { return of(call, nccl_step_bytes(call)); }
+
+std::int64_t MessageSizes::nccl_step_bytes(const CollectiveCall& call) {
+  if (call.tuning.protocol != Protocol::simple) return nccl_step_bytes(call.tuning.protocol);
+  if (call.tuning.buffer.count() != 0) return call.tuning.buffer.count() / nccl_steps;
+  if (call.graph && call.graph->speeds().settings.buffer != 0) return call.graph->speeds().settings.buffer / nccl_steps;
+  return nccl_step_bytes(Protocol::simple);
 }
 
 std::int64_t MessageSizes::nccl_step_bytes(Protocol protocol) {

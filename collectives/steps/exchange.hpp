@@ -26,6 +26,8 @@ struct MessageSizes {
   /// 512 KiB, LL 32 KiB of data, LL128 576,000 bytes of data.
   static MessageSizes nccl_step(const CollectiveCall& call);
   static std::int64_t nccl_step_bytes(Protocol protocol);
+  /// The same of the call's or the machine's buffers, which are those of Simple.
+  static std::int64_t nccl_step_bytes(const CollectiveCall& call);
   /// Slice length of a chunk, in bytes: aligned, near-equal (NCCL src/device/prims_simple.h, genericOp).
   std::int64_t slice(std::int64_t bytes) const;
 

@@ -170,11 +170,8 @@ StepGenerator SwitchedServer::copies_in_switch() const {
 MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads) {
   MessageSizes sizes = MessageSizes::nccl_step(call);
   if (call.tuning.chunk.count() != 0) return sizes;
-  sizes.chunk = 131'072;
-  const std::int64_t at_once = std::int64_t{call.tuning.channels} * heads;
-  if (call.size.count() < 64 * at_once * sizes.chunk) sizes.chunk = 65'536;
-  if (call.size.count() < 8 * at_once * sizes.chunk) sizes.chunk = 32'768;
-  if (call.size.count() < 2 * at_once * sizes.chunk) sizes.chunk = 16'384;
+  const std::int64_t largest = call.graph ? call.graph->speeds().settings.nvls_chunk : 0;
+  sizes.chunk = nvls_chunk(call.size.count(), call.tuning.channels, heads, largest != 0 ? largest : 131'072);
   return sizes;
 }
 
@@ -182,7 +179,9 @@ MessageSizes nvls_tree_sizes(const CollectiveCall& call, std::uint32_t heads) {
   MessageSizes sizes = MessageSizes::nccl_step(call);
   if (call.tuning.chunk.count() != 0) return sizes;
   const std::uint32_t servers = call.graph ? call.graph->servers() : call.communicator->size() / heads;
-  sizes.chunk = nvls_tree_chunk(call.size.count(), call.tuning.channels, heads, nvls_tuning(call, servers).tree_chunk);
+  const std::int64_t set = call.graph ? call.graph->speeds().settings.nvls_tree_chunk : 0;
+  const std::int64_t largest = set != 0 ? set : nvls_tuning(call, servers).tree_chunk;
+  sizes.chunk = nvls_tree_chunk(call.size.count(), call.tuning.channels, heads, largest);
   return sizes;
 }
 

@@ -56,6 +56,27 @@ inline std::int64_t nvls_tree_chunk(std::int64_t bytes, std::uint32_t channels, 
   return chunk;
 }
 
+/// A chunk of NVLink SHARP in one server, the same way.
+inline std::int64_t nvls_chunk(std::int64_t bytes, std::uint32_t channels, std::uint32_t heads, std::int64_t largest) {
+  const std::int64_t at_once = std::int64_t{channels} * heads;
+  std::int64_t chunk = largest;
+  for (const auto& [times, to] : {std::pair<std::int64_t, std::int64_t>{64, 65'536}, {8, 32'768}, {2, 16'384}})
+    if (bytes < times * at_once * chunk) chunk = std::min(chunk, to);
+  return chunk;
+}
+
+/// A chunk of PAT: a step of the buffer, halved where there are few of them (src/enqueue.cc, calcCollChunking).
+inline std::int64_t pat_chunk(CollectiveKind kind, std::int64_t bytes, std::uint32_t channels, std::int64_t step) {
+  const std::int64_t chunks = kind == CollectiveKind::all_gather ? 32 : 16;
+  while (step > 65'536 && step * channels * chunks > bytes) step /= 2;
+  return step;
+}
+
+/// A chunk of sends and receives with another server (src/enqueue.cc, addP2pToPlan): `step`, or less of small messages.
+constexpr std::int64_t p2p_net_chunk(std::int64_t bytes, std::int64_t step) {
+  return bytes < step ? step / 4 : bytes < 8 * step ? step / 2 : step;
+}
+
 /// src/transport/nvls.cc, ncclNvlsTuning and ncclNvlsTreeSm100Tuning (2.30): 16 channels on Hopper, later 24 in one
 /// server and 32 over several, from 2.30 on by the NIC; chunks of 64 KiB from four servers on, on Blackwell by the NIC.
 inline NvlsTuning nvls_tuning(const CollectiveCall& call, std::uint32_t servers) {

@@ -434,6 +434,9 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
   speeds.cpu = static_cast<ChannelSpeeds::Cpu>(shape_->design.cpu);
   speeds.kernel = shape_->design.collective_kernel;
   speeds.transport = shape_->design.collective_transport;
+  const ServerDesign::NcclSettings& settings = shape_->design.nccl_settings;
+  speeds.settings = {settings.net_latency_us, settings.buffer, settings.p2p_chunk, settings.nvls_chunk,
+                     settings.nvls_tree_chunk};
   speeds.gpudirect = shape_->design.gpudirect;
   speeds.host_read = shape_->design.host_read;
   speeds.nics_behind_cpu = shape_->design.nics_behind_cpu;
@@ -461,12 +464,12 @@ ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kin
     speeds.tree_is_simple |= graphs.tree.pattern == GraphPattern::tree;
     speeds.same_rings &= graphs.ring.same_channels;
   }
-  // A library knows such servers only as a whole, and searches for parts of them.
+  // RCCL knows such servers only as a whole, and searches for parts of them. Regions are for so many of each server.
   const bool tabled = std::all_of(kinds.begin(), kinds.end(), [this](const Kind* one) {
     return one->channels.accelerators.size() == shape_->design.gpus;
   });
   const bool rings = !shape_->design.rings_of_several_servers.orders.empty() && shape_->design.given_graphs.empty();
-  if (tabled && (rings || !shape_->design.tuner_needs_rings)) speeds.tuner = shape_->design.collective_tuner;
+  if (!shape_->design.tuner_needs_rings || (tabled && rings)) speeds.tuner = shape_->design.collective_tuner;
   return speeds;
 }
 

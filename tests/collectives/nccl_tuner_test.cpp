@@ -439,36 +439,104 @@ TEST(NcclTuner, NumbersOfRcclForMi355x) {
   EXPECT_EQ(table.protocol(all_reduce, 17660228, 16, 2), Protocol::simple);
 }
 
-// Regions of aws-ofi-nccl for p5.48xlarge (aws/aws-ofi-nccl 228fa0e, src/tuner/nccl_ofi_regions.cpp,
-// region_init_internal_p5_p5e): vertices, which belong to their regions, and points beside them.
-TEST(NcclTuner, RegionsOfAPlugin) {
-  const TunerRegions* const regions = tuner_regions("ofi_p5");
-  ASSERT_NE(regions, nullptr);
-  EXPECT_EQ(tuner_regions("rccl_mi300x"), nullptr);
-  const auto of = [&](double mib, std::uint32_t ranks, bool nvls = true) -> std::string {
-    const auto* const region = regions->region(all_reduce, static_cast<std::int64_t>(mib * (1 << 20)), ranks, nvls);
+// Regions of aws-ofi-nccl (aws/aws-ofi-nccl 228fa0e, src/tuner/nccl_ofi_regions.cpp): vertices, which belong to their
+// regions, and points beside them. `only`: an algorithm's name, if NCCL allows no other.
+struct RegionsOf {
+  const TunerRegions* regions;
+  std::string operator()(double mib, std::uint32_t ranks, std::uint32_t servers, CollectiveKind kind = all_reduce,
+                         const std::string& impossible = "") const {
+    const auto possible = [&](const TunerRegions::Region& region) { return region.algorithm != impossible; };
+    const auto bytes = static_cast<std::int64_t>(mib * (1 << 20));
+    const auto* const region = regions->region(kind, bytes, ranks, servers, possible);
     return region == nullptr ? "nccl" : region->algorithm + " " + std::string(to_text(region->protocol));
-  };
-  EXPECT_EQ(of(1, 8), "nccl");
-  EXPECT_EQ(of(1, 16), "double_binary_tree ll128");
-  EXPECT_EQ(of(30, 16), "double_binary_tree ll128");
-  EXPECT_EQ(of(31, 16), "nvls_tree simple");
-  EXPECT_EQ(of(31, 16, false), "nccl");
-  EXPECT_EQ(of(512, 16), "nvls_tree simple");
-  EXPECT_EQ(of(36, 32), "double_binary_tree ll128");
-  EXPECT_EQ(of(37, 32), "ring ll128");
+  }
+};
+
+// region_init_internal_p5_p5e, nRanks == 8 * nNodes.
+TEST(NcclTuner, RegionsOfAPlugin) {
+  ASSERT_NE(tuner_regions("ofi_p5"), nullptr);
+  EXPECT_EQ(tuner_regions("rccl_mi300x"), nullptr);
+  const RegionsOf of{tuner_regions("ofi_p5")};
+  // region_get_coll_info_internal_v3: none for two nodes and fewer.
+  EXPECT_EQ(of(1, 8, 1), "nccl");
+  EXPECT_EQ(of(1, 16, 2), "nccl");
+  EXPECT_EQ(of(512, 16, 2), "nccl");
+  EXPECT_EQ(of(36, 32, 4), "double_binary_tree ll128");
+  EXPECT_EQ(of(37, 32, 4), "ring ll128");
+  EXPECT_EQ(of(37, 32, 4, all_reduce, "ring"), "nccl");
   // The edge from 1 GiB and 17 ranks to 2 GiB and 64: at 32 ranks 2^(log(32 / 17) / log(64 / 17)) = 1.392 GiB.
-  EXPECT_EQ(of(1.39 * 1024, 32), "ring ll128");
-  EXPECT_EQ(of(1.40 * 1024, 32), "nccl");
-  EXPECT_EQ(of(1.5 * 1024, 32), "ring simple");
-  EXPECT_EQ(of(112, 64), "double_binary_tree ll128");
-  EXPECT_EQ(of(113, 64), "ring ll128");
-  EXPECT_EQ(of(512, 64), "ring ll128");
-  EXPECT_EQ(of(2.5 * 1024, 64), "ring simple");
-  EXPECT_EQ(of(2 * 1024, 128), "ring ll128");
-  EXPECT_EQ(of(4 * 1024, 128), "nvls_tree simple");
-  // Gathers have no regions there.
-  EXPECT_EQ(regions->region(CollectiveKind::all_gather, 1 << 20, 16, true), nullptr);
+  EXPECT_EQ(of(1.39 * 1024, 32, 4), "ring ll128");
+  EXPECT_EQ(of(1.40 * 1024, 32, 4), "nccl");
+  EXPECT_EQ(of(1.5 * 1024, 32, 4), "ring simple");
+  EXPECT_EQ(of(112, 64, 8), "double_binary_tree ll128");
+  EXPECT_EQ(of(113, 64, 8), "ring ll128");
+  EXPECT_EQ(of(512, 64, 8), "ring ll128");
+  EXPECT_EQ(of(2.5 * 1024, 64, 8), "ring simple");
+  EXPECT_EQ(of(2 * 1024, 128, 16), "ring ll128");
+  EXPECT_EQ(of(4 * 1024, 128, 16), "nvls_tree simple");
+  EXPECT_EQ(of(4 * 1024, 128, 16, all_reduce, "nvls_tree"), "nccl");
+  // Gathers of eight of each server have no regions there, nor has anything of four.
+  EXPECT_EQ(of(1, 32, 4, CollectiveKind::all_gather), "nccl");
+  EXPECT_EQ(of(1, 32, 8), "nccl");
+}
+
+// The same for nRanks == 2 * nNodes and nRanks == nNodes: vertices {5525504, 32} and {296747008, 64}; {2367488, 16}
+// and, on the line from {4736000, 2} to {269484032, 128}, at 16 ranks 4736000 x (269484032 / 4736000)^(3 / 6) =
+// 35725000 B, 34.07 MiB.
+TEST(NcclTuner, RegionsOfPartsOfServers) {
+  const RegionsOf of{tuner_regions("ofi_p5")};
+  EXPECT_EQ(of(5.2, 32, 16), "double_binary_tree ll128");
+  EXPECT_EQ(of(5.3, 32, 16), "ring ll128");
+  EXPECT_EQ(of(282, 64, 32), "ring ll128");
+  EXPECT_EQ(of(200, 32, 16), "nvls_tree simple");
+  EXPECT_EQ(of(2.2, 16, 16), "double_binary_tree ll128");
+  EXPECT_EQ(of(2.3, 16, 16), "ring ll128");
+  EXPECT_EQ(of(34.0, 16, 16), "ring ll128");
+  EXPECT_EQ(of(34.2, 16, 16), "ring simple");
+  EXPECT_EQ(of(1, 16, 16, CollectiveKind::all_gather), "nccl");
+  EXPECT_EQ(of(1024, 16, 16, CollectiveKind::all_gather), "ring simple");
+}
+
+// The plugin's own list of its choices on 16 nodes with one rank each, and with eight (pull requests 913 and 900),
+// where its vertices are still the same.
+TEST(NcclTuner, RegionsOfLaterServers) {
+  const RegionsOf p5en{tuner_regions("ofi_p5en")};
+  EXPECT_EQ(p5en(8, 16, 16, CollectiveKind::all_gather), "pat simple");
+  EXPECT_EQ(p5en(48, 16, 16, CollectiveKind::all_gather), "ring ll128");
+  EXPECT_EQ(p5en(48.1, 16, 16, CollectiveKind::all_gather), "ring simple");
+  EXPECT_EQ(p5en(4.4, 128, 16, CollectiveKind::all_gather), "ring ll");
+  EXPECT_EQ(p5en(4.6, 128, 16, CollectiveKind::reduce_scatter), "ring ll128");
+  EXPECT_EQ(p5en(0.1875, 32, 4), "double_binary_tree ll");
+  EXPECT_EQ(p5en(0.19, 32, 4), "double_binary_tree ll128");
+  EXPECT_EQ(p5en(1, 16, 2), "nccl");
+  const RegionsOf p6{tuner_regions("ofi_p6_b200")};
+  EXPECT_EQ(p6(4, 16, 16, CollectiveKind::all_gather), "pat simple");
+  EXPECT_EQ(p6(5, 16, 16, CollectiveKind::all_gather), "ring ll128");
+  EXPECT_EQ(p6(0.375, 32, 4), "double_binary_tree ll");
+  EXPECT_EQ(p6(17.5, 32, 4), "double_binary_tree ll128");
+  EXPECT_EQ(p6(100, 32, 4), "ring ll128");
+  EXPECT_EQ(p6(300, 32, 4), "nvls_tree simple");
+  EXPECT_EQ(p6(1024, 32, 4), "ring simple");
+}
+
+// NCCL src/enqueue.cc (addP2pToPlan), steps of 512 KiB: a quarter below a step, half below eight.
+TEST(NcclTuner, ChunksOfSendsBetweenServers) {
+  constexpr std::int64_t kib = 1024;
+  EXPECT_EQ(p2p_net_chunk(512 * kib - 1, 512 * kib), 128 * kib);
+  EXPECT_EQ(p2p_net_chunk(512 * kib, 512 * kib), 256 * kib);
+  EXPECT_EQ(p2p_net_chunk(4096 * kib - 1, 512 * kib), 256 * kib);
+  EXPECT_EQ(p2p_net_chunk(4096 * kib, 512 * kib), 512 * kib);
+}
+
+// src/enqueue.cc (calcCollChunking): 16 channels of 8 heads and chunks of 512 KiB are 64 MiB at a time, and 64 times as
+// much is 4 GiB. Below it 64 KiB, 8 MiB at a time, of which 8 are 64 MiB; below that 32 KiB, of which 2 are 8 MiB.
+TEST(NcclTuner, ChunksOfNvls) {
+  const auto chunk = [](std::int64_t mib, std::int64_t largest) { return nvls_chunk(mib << 20, 16, 8, largest) >> 10; };
+  EXPECT_EQ(chunk(4096, 512 << 10), 512);
+  EXPECT_EQ(chunk(4095, 512 << 10), 64);
+  EXPECT_EQ(chunk(63, 512 << 10), 32);
+  EXPECT_EQ(chunk(7, 512 << 10), 16);
+  EXPECT_EQ(chunk(1024, 128 << 10), 128);
 }
 
 // NCCL src/enqueue.cc (calcCollChunking): 16 channels of 8 heads have 64 MiB of chunks of 512 KiB. 32 MiB: 256, 128,

@@ -243,6 +243,18 @@ class ServerReader {
     }
     rings->finish();
   }
+  void read_nccl_settings(const Spec& settings) {
+    auto& own = design_.nccl_settings;
+    own.net_latency_us = static_cast<double>(settings.at("net_latency").time().ps()) / 1e6;
+    for (const auto& [key, bytes] :
+         {std::pair("buffer", &own.buffer), std::pair("p2p_chunk", &own.p2p_chunk),
+          std::pair("nvls_chunk", &own.nvls_chunk), std::pair("nvls_tree_chunk", &own.nvls_tree_chunk)}) {
+      const Spec value = settings.at(key);
+      *bytes = value.bytes().count();
+      if (*bytes < 8) throw value.error("found less than 8 B; expected a size such as '512 KiB'");
+    }
+    settings.finish();
+  }
   /// Numbers are for the rings of a table; regions of bytes and ranks are for any.
   void read_tuner() {
     const auto tuner = find("collective_tuner");
@@ -256,7 +268,9 @@ class ServerReader {
     names.emplace_back("none");
     tuner->one_of(names);
     const auto file = data_directory("collectives") / "tuners" / (tuner->text() + ".yaml");
-    design_.tuner_needs_rings = !Spec::load(file).has("regions");
+    const Spec numbers = Spec::load(file);
+    design_.tuner_needs_rings = !numbers.has("regions");
+    if (const auto settings = numbers.find("settings")) read_nccl_settings(*settings);
     const bool here = spec_.is_map() && spec_.has("collective_tuner");
     if (here && design_.tuner_needs_rings && design_.rings_of_several_servers.orders.empty())
       throw tuner->error("collective_tuner has numbers for rings of a table; expected `rings` with several_servers");

@@ -178,6 +178,15 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
     options.tuning.chunk = chunk->bytes();
     if (options.tuning.chunk == Bytes(0)) throw chunk->error("a chunk of 0 B never gets anywhere; give at least 1 B");
   }
+  // 8 steps of at least an alignment each.
+  constexpr Bytes least_buffer(128);
+  for (const auto& [key, bytes] :
+       {std::pair("buffer_size", &options.tuning.buffer), std::pair("p2p_chunk_size", &options.tuning.p2p_chunk)}) {
+    const auto value = spec.find(key);
+    if (!value) continue;
+    *bytes = value->bytes();
+    if (*bytes < least_buffer) throw value->error(fmt::format("found {} B; expected at least 128 B", bytes->count()));
+  }
   if (const auto protocol = spec.find("protocol"))
     options.tuning.protocol = *parse_protocol(protocol->one_of({"simple", "ll", "ll128"}));
   options.tuning.ranks_per_server = read_count(spec, "ranks_per_server", 0);

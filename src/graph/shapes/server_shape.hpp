@@ -90,10 +90,19 @@ struct ServerDesign {
   std::string collective_transport;    ///< how its NICs carry them: a file of collectives/transports; or empty
   std::string collective_tuner;        ///< by what algorithms are chosen: a file of collectives/tuners; or empty
   bool tuner_needs_rings = true;       ///< its numbers are for the rings of a table
-  bool nics_behind_cpu = false;        ///< GPUs reach their NICs through a CPU
-  bool gpudirect = true;               ///< NICs read and write the memory of GPUs, else that of the host
-  std::optional<Time> host_read;       ///< of a GPU that reads the host's memory; none: that of the transport
-  std::string network_routing;         ///< routing between NICs; empty: the network's own
+  /// What a plugin of NCCL's sets for such servers, in bytes; 0: NCCL's own.
+  struct NcclSettings {
+    double net_latency_us = 0;         ///< that it tells of its NICs
+    std::int64_t buffer = 0;           ///< of a channel's connection with Simple: NCCL_BUFFSIZE
+    std::int64_t p2p_chunk = 0;        ///< NCCL_P2P_NET_CHUNKSIZE
+    std::int64_t nvls_chunk = 0;       ///< NCCL_NVLS_CHUNKSIZE
+    std::int64_t nvls_tree_chunk = 0;  ///< NCCL_NVLSTREE_MAX_CHUNKSIZE
+  };
+  NcclSettings nccl_settings;
+  bool nics_behind_cpu = false;   ///< GPUs reach their NICs through a CPU
+  bool gpudirect = true;          ///< NICs read and write the memory of GPUs, else that of the host
+  std::optional<Time> host_read;  ///< of a GPU that reads the host's memory; none: that of the transport
+  std::string network_routing;    ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

@@ -56,9 +56,17 @@ struct ChannelSpeeds {
   std::uint32_t peer_channels = 1;        ///< that sends and receives to a peer may use
   std::uint32_t early_peer_channels = 1;  ///< the same up to 2.28
   enum class Cpu : std::uint8_t { intel, amd, arm } cpu = Cpu::intel;
-  std::string kernel;             ///< how fast the accelerators run collectives, by name; empty: not known
-  std::string transport;          ///< how fast messages get from them to the network, by name; empty: not known
-  std::string tuner;              ///< numbers by which algorithms are chosen, by name; empty: NCCL's
+  std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
+  std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
+  std::string tuner;      ///< numbers by which algorithms are chosen, by name; empty: NCCL's
+  /// What a plugin sets instead of NCCL, in bytes; 0: NCCL's own.
+  struct Settings {
+    double net_latency_us = 0;
+    std::int64_t buffer = 0;  ///< NCCL_BUFFSIZE
+    std::int64_t p2p_chunk = 0;
+    std::int64_t nvls_chunk = 0;
+    std::int64_t nvls_tree_chunk = 0;
+  } settings;
   bool gpudirect = true;          ///< NICs read and write their memory
   std::optional<Time> host_read;  ///< time of their reads of the host's memory; none: that of the transport
   bool nics_behind_cpu = false;

@@ -106,7 +106,10 @@ enum class ConstantsLevel : std::uint8_t { low, mid, high };
 struct CollectiveTuning {
   /// Independent streams over the same ranks, each with its share of the bytes. 0 only until the call is settled.
   std::uint32_t channels = 1;
-  Bytes chunk{0};  ///< largest chunk of one step; 0: the algorithm's own (ring all-reduce: 4 steps of 512 KiB)
+  Bytes chunk{0};   ///< largest chunk of one step; 0: the algorithm's own (ring all-reduce: 4 steps of 512 KiB)
+  Bytes buffer{0};  ///< of a connection with Simple, NCCL_BUFFSIZE; 0: the machine's, or NCCL's 4 MiB
+  Bytes p2p_chunk{
+      0};  ///< of large sends and receives between servers, NCCL_P2P_NET_CHUNKSIZE; 0: the same way, 128 KiB
   std::uint32_t slices = 0;   ///< slices per chunk, each its own message; 0: the algorithm's own (ring all-reduce: 2)
   std::uint32_t credits = 0;  ///< slices in flight per connection; 0: the algorithm's own (8 steps / steps per slice)
   Protocol protocol = Protocol::simple;

@@ -234,6 +234,8 @@ class ProgramDump {
     count("ranks_per_server", t.ranks_per_server, 0);
     count("ranks_per_leaf", t.ranks_per_leaf, 0);
     if (t.chunk > Bytes(0)) text += fmt::format(", chunk_size: {} B", t.chunk.count());
+    if (t.buffer > Bytes(0)) text += fmt::format(", buffer_size: {} B", t.buffer.count());
+    if (t.p2p_chunk > Bytes(0)) text += fmt::format(", p2p_chunk_size: {} B", t.p2p_chunk.count());
     if (t.protocol != Protocol::simple) text += fmt::format(", protocol: {}", to_text(t.protocol));
     if (!t.dimensions.empty()) text += ", dimensions: " + list(t.dimensions);
     if (!t.dimension_algorithms.empty())

@@ -32,6 +32,10 @@ def collective_options(d, files, ranks, facts):
         result["channels"] = d.count(1, 4)
     if d.chance(0.3):
         result["chunk_size"] = d.size(512, 300_000)
+    if d.chance(0.1):
+        result["buffer_size"] = d.size(4096, 2_000_000)
+    if d.chance(0.1):
+        result["p2p_chunk_size"] = d.size(512, 300_000)
     if d.chance(0.2):
         result["slices_per_chunk"] = d.count(1, 4)
     if d.chance(0.2):

@@ -94,7 +94,7 @@ def program(d, files, facts):
     if d.chance(0.1):
         result["compute_slowdown_while_communicating"] = d.number(1, 2)
     for key, value in collective_options(d, files, ranks, facts).items():
-        if key in ("channels", "chunk_size", "slices_per_chunk", "credits") and d.chance(0.3):
+        if key in ("buffer_size", "channels", "chunk_size", "p2p_chunk_size", "slices_per_chunk", "credits") and d.chance(0.3):
             result[key] = value
     spread(d, result)
     return result

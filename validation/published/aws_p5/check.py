@@ -9,22 +9,19 @@ SOURCE = ("crazyguitar/aws-gpu-communication-benchmark a77f70d, 4fdb5a4, AWS p5.
 MIB = 1 << 20
 OF_A_SERVER = 8
 PACKETS = 4  # times as large as in the experiment, and as few
-PARTS = 2  # of a message: channels to a peer in NCCL 2.28
 # Bytes of all-reduces of 16 H100 on two p5.48xlarge, us, out of place (aws/aws-k8s-tester, pull request 585, comment of 2025-02-19): `ll` of
 # collectives/transports/efa.yaml is calibrated on them, as NCCL's own model chooses (README.md).
 SMALL = {16: 69.29, 32: 69.08, 64: 69.10, 128: 68.37}
-# `turn` of collectives/transports/efa.yaml is calibrated on eks.csv up to here: trees of LL128, as the plugin's tuner chooses.
+# `turn` of collectives/transports/efa.yaml is calibrated on eks.csv up to here: trees of LL128. Until February 2025 the plugin's tuner chose on two
+# servers, too (pull request 778): these, and above 30 MiB NVLink SHARP with trees. Later releases leave two servers to NCCL.
 TREES_UP_TO = 16 * MIB
+BY_NAME = {"workload.collective_kernel": "h100", "workload.collective_transport": "efa"}
+TREES = {"workload.algorithm": "double_binary_tree", "workload.protocol": "ll128", **BY_NAME}
+SWITCHES = {"workload.algorithm": "nvls_tree", **BY_NAME}
 # Calls whose bytes take most of their time: collective, GPUs, and MiB. Percent.
 HELD = [("all_reduce", gpus, 512) for gpus in (16, 32, 64)] + [("all_to_all", gpus, 512) for gpus in (32, 64)]
 WITHIN = 15
 MEAN_WITHIN = 20  # of all all-reduces
-
-
-def chunk(mib, gpus):
-    """Of sends with NCCL_P2P_NET_CHUNKSIZE 512 KiB: a quarter for parts below that, half below eight times that (src/enqueue.cc)."""
-    part = mib * MIB // gpus // PARTS
-    return 512 >> (2 if part < MIB // 2 else 1 if part < 4 * MIB else 0)
 
 
 def check(case):
@@ -34,8 +31,6 @@ def check(case):
     def time(collective, gpus, mib, **more):
         changes = {"workload.collective": collective, "workload.ranks": gpus, "workload.size": f"{mib} MiB",
                    "topology.hosts_per_leaf": gpus // OF_A_SERVER}  # fmt: skip
-        if collective == "all_to_all":
-            changes["workload.chunk_size"] = f"{chunk(mib, gpus)} KiB"
         changes |= more
         return case.run(changes | larger_packets(case.experiment["network"], PACKETS))[0].time / 1e6
 
@@ -55,22 +50,24 @@ def check(case):
     mean = 100 * sum(map(abs, errors)) / len(errors)
     case.add(f"all_reduce: mean error of {len(errors)} times", f"at most {MEAN_WITHIN} %", f"{mean:.1f} %",
              f"{100 * sum(errors) / len(errors):+.1f} % with its sign", mean <= MEAN_WITHIN)  # fmt: skip
-    own_model = {"workload.collective": "all_reduce", "workload.ranks": 16, "topology.server.collective_tuner": "none"}
+    own_model = {"workload.collective": "all_reduce", "workload.ranks": 16}
     add_times(case, f"16 H100, NCCL's own choice, calibrated on: all_reduce of {', '.join(map(str, SMALL))} B", SMALL.values(),
               [case.run(own_model | {"workload.size": f"{size} B"})[0].time / 1e6 for size in SMALL])  # fmt: skip
     with open(case.folder / "eks.csv", encoding="utf-8") as file:
         eks = {int(row["bytes"]): float(row["time_us"]) for row in csv.DictReader(line for line in file if not line.startswith("#"))}
-    for what, sizes in (("trees of LL128, calibrated on", [size for size in eks if size <= TREES_UP_TO]),
-                        ("NVLink SHARP and trees, predicted", [size for size in eks if size > TREES_UP_TO])):  # fmt: skip
-        changes = {"workload.collective": "all_reduce", "workload.ranks": 16, "topology.hosts_per_leaf": 2}
+    for what, algorithm, sizes in (("trees of LL128, calibrated on", TREES, [size for size in eks if size <= TREES_UP_TO]),
+                                   ("NVLink SHARP and trees, predicted", SWITCHES, [size for size in eks if size > TREES_UP_TO])):  # fmt: skip
+        changes = {"workload.collective": "all_reduce", "workload.ranks": 16, "topology.hosts_per_leaf": 2, **algorithm}
         changes |= larger_packets(case.experiment["network"], PACKETS)
         ours = [case.run(changes | {"workload.size": f"{size} B"})[0].time / 1e6 for size in sizes]
         add_times(case, f"16 H100 on EKS, {what}: all_reduce of {', '.join(map(named, sizes))}", [eks[size] for size in sizes], ours)
         add_errors(case, f"16 H100 on EKS, {what}", [(eks[size], us) for size, us in zip(sizes, ours, strict=True)])
+    add_times(case, "one change, 16 H100: all_reduce of 32 MiB by NVLink SHARP and trees, as the plugin chose until February 2025",
+              [round(pairs["all_reduce", 16, 32][0], 1)], [time("all_reduce", 16, 32, **SWITCHES)])  # fmt: skip
     by_model = {"topology.server.collective_tuner": "none"}
     for gpus in (16, 32, 64):
         sizes = [mib for collective, of, mib in pairs if (collective, of) == ("all_reduce", gpus)]
-        add_times(case, f"one change, {gpus} H100: all_reduce of {', '.join(map(str, sizes))} MiB as NCCL's own model chooses",
+        add_times(case, f"one change, {gpus} H100: all_reduce of {', '.join(map(str, sizes))} MiB without the plugin's settings and tuner",
                   [round(pairs["all_reduce", gpus, mib][0], 1) for mib in sizes],
                   [time("all_reduce", gpus, mib, **by_model) for mib in sizes])  # fmt: skip
     no_kernel = {"workload.collective_kernel": "none"}

@@ -11,8 +11,7 @@ CALIBRATED = (16, 64)  # `ll128` of collectives/transports/fastrak.yaml
 SIZES = {"all_reduce": (512, 4 << 10, 32 << 10, 256 << 10, MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 1024 * MIB),
          "all_gather": (8 * MIB, 32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, 1024 * MIB)}  # fmt: skip
 ALGORITHMS = {"all_reduce": "double_binary_tree", "all_gather": "ring"}
-# Of buffers of NCCL_BUFFSIZE 8 MiB with eight steps (NCCL_STEPS): a tree's chunk is a step, a ring's four (src/enqueue.cc, calcCollChunking).
-CHUNKS = {"double_binary_tree": "1 MiB", "ring": "4 MiB"}
+BUFFERS = "8 MiB"  # NCCL_BUFFSIZE
 PLANNED = (256 * MIB, 1024 * MIB)
 AFTER_THE_CHUNK = (8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 1024 * MIB)
 HELD = {("all_reduce", 256 * MIB), ("all_reduce", 1024 * MIB), ("all_gather", 1024 * MIB)}
@@ -27,7 +26,7 @@ def check(case):
 
     def time(collective, size, algorithm, own_buffers):
         changes = {"workload.collective": collective, "workload.size": f"{size} B", "workload.algorithm": algorithm}
-        changes |= {} if own_buffers else {"workload.chunk_size": CHUNKS[algorithm]}
+        changes |= {} if own_buffers else {"workload.buffer_size": BUFFERS}
         changes |= larger_packets(case.experiment["network"]) if size >= LARGE // 8 else {}
         return case.run(changes)[0].time / 1e6
 
