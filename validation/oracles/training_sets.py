@@ -291,7 +291,7 @@ def experiment(case, facts, row, micro_batches, factor):
     return {
         "topology": {
             "kind": "leaf_spine", "leaves": server, "hosts_per_leaf": max(1, -(-simulated // server)), "spines": 1,
-            "link_rate": of_gpu(facts, row, "link_rate"), "link_delay": "500 ns",
+            "link_rate": row.get("link_rate", of_gpu(facts, row, "link_rate")), "link_delay": "500 ns",
             "server": {**(design if isinstance(design, dict) else {"design": design}), "wiring": "rail",
                        "nvlink_rate": f"{inside['rate'] / FRAMING:.1f} GB/s"},
         },
