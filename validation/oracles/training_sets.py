@@ -303,7 +303,7 @@ def experiment(case, facts, row, micro_batches, factor):
     return {
         "topology": {
             "kind": "leaf_spine", "leaves": server, "hosts_per_leaf": max(1, -(-simulated // server)), "spines": 1,
-            "link_rate": of_gpu(facts, row, "link_rate"), "link_delay": "500 ns",
+            "link_rate": row.get("link_rate", of_gpu(facts, row, "link_rate")), "link_delay": "500 ns",
             "server": {**(design if isinstance(design, dict) else {"design": design}), "wiring": "rail",
                        "nvlink_rate": f"{inside['rate'] / FRAMING:.1f} GB/s"},
         },
@@ -348,7 +348,11 @@ def step(case, facts, row, change=lambda experiment: experiment):
     def seconds(micro_batches):
         changed = copy.copy(case)
         changed.experiment = change(experiment(case, facts, row, micro_batches, factor))
-        return changed.run()[0].time * 1e-12
+        first = changed.run()[0].time * 1e-12
+        if not changed.experiment["workload"].get("overlap_parameters"):
+            return first
+        # Gathers beside the next step's forward pass: the second step has those of the first one, and the last one's end the run.
+        return changed.run({"workload.steps": 2})[0].time * 1e-12 - first
 
     many, most, group = micro_batches_of(row), simulated_micro_batches(row), row.get("pipeline", 1)
     if most == many:

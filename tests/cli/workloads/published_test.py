@@ -21,10 +21,11 @@ from weft_testing import ProgramTest  # noqa: E402
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
 from oracles.gpu_spread import HIGH_SPREAD, SPREAD, Waiting, mean_of_largest, mean_of_slowest, stages_of  # noqa: E402
 from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
-from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
+from oracles.published_report import BEGIN, END, PAGE, Interval, case_of, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import (  # noqa: E402
-    batch_of, deepspeed_stages, device_of, read, rows_of_plans, seconds_of, sets, shape_of, summary, table_of, waiting_of)  # fmt: skip
+    batch_of, deepspeed_stages, device_of, experiment, read, rows_of_plans, seconds_of, sets, shape_of, simulated_micro_batches, step, summary,
+    table_of, waiting_of)  # fmt: skip
 
 
 def validate(*words):
@@ -135,6 +136,19 @@ class Published(ProgramTest):
         row = next(one for one in NARAYANAN if one.name == "530B")
         self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
         self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
+
+    def test_parameters_gathered_beside_the_next_step(self):
+        """A row with overlap_parameters takes the second of two steps, as long as the third; the first one's end has its gathers behind it."""
+        facts = read("together_b200")
+        row = next(plan for plan in rows_of_plans(facts) if plan["name"] == "Nemotron-4 15B fp8 on 64")
+        with case_of(weft_testing.WEFT, self.folder) as case:
+            case.experiment = experiment(case, facts, row, simulated_micro_batches(row), waiting_of(case, facts, row).factor())
+            self.assertTrue(case.experiment["workload"]["overlap_parameters"])
+            one, two, three = (case.run({"workload.steps": steps})[0].time * 1e-12 for steps in (1, 2, 3))
+            found = step(case, facts, row)
+        self.assertAlmostEqual(found, two - one, places=9)
+        self.assertAlmostEqual(three - two, found, delta=1e-3 * found)
+        self.assertLess(found, one)
 
     def test_one_constant_at_a_time_is_varied(self):
         device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"
