@@ -56,10 +56,6 @@ class Device:
     def clock(self):
         return 1 if self.single else (self.sustained or {}).get("clock", 1)
 
-    def clock_of_gemms(self, precision):
-        of_8_bits = ELEMENT[precision] == 1 and not self.single
-        return self.clock * ((self.sustained or {}).get("fp8_clock", 1) if of_8_bits else 1)
-
     @property
     def launch(self):
         return quantity(self.sustained.get("launch", "0 s"), SECONDS)
@@ -131,7 +127,7 @@ def speed_of_rows(rates, size, n, k):
 
 def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     """Times of `count` GEMMs of m x k by k x n; results have at least 16 bits."""
-    rate = device.peak[precision] * device.clock_of_gemms(precision)
+    peak = device.peak[precision]
     size = ELEMENT[precision]
     traffic = (size * (m * k + k * n) + max(size, 2) * m * n) * count
     best = np.full(np.shape(m), np.inf)
@@ -147,7 +143,7 @@ def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
         while splits <= rates.get("max_splits", 1):
             inner = k / splits
             inner = inner / speed + (overhead if np.isscalar(overhead) else curve(overhead, inner))
-            arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (rate * fraction)
+            arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (peak * device.clock * fraction)
             arithmetic = arithmetic + padding_seconds(rates, size, m, n, k, count, tile_m, tile_n)
             moved = traffic + (8 * splits * m * n * count if splits > 1 else 0)
             seconds = together(rates, arithmetic, moved / (device.bandwidth * rates.get("bandwidth_fraction", 1)))

@@ -123,12 +123,6 @@ double together(const SharedWork& work, double arithmetic, double traffic) {
 
 double clock_of(const Device& device) { return device.one_by_one ? 1 : device.sustained->clock; }
 
-/// Power leaves GEMMs of 8 bits another part of the rate that single ones have.
-double clock_of_gemms(const Device& device, const std::string& precision) {
-  const bool of_8_bits = element_bytes(precision) == 1;
-  return clock_of(device) * (of_8_bits && !device.one_by_one ? device.sustained->fp8_clock : 1);
-}
-
 /// What the rate of GEMMs of a precision is, relative to the rate that was measured. GEMMs of fp8 in blocks always add
 /// up in two levels, and their rates were measured so. Matrix units that scale blocks of 32 by themselves do not need
 /// that (NVIDIA, Transformer Engine, common/recipe/__init__.py: of all recipes, MXFP8BlockScaling has no choice).
@@ -190,7 +184,7 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
   // Parts are written and read again, in 32 bits.
   const double results = kernel.rows_inner ? static_cast<double>(kernel.m) * groups_of(kernel) : all_rows(kernel);
   const double sums = splits == 1 ? 0 : 8 * parts * results * static_cast<double>(kernel.n);
-  const double rate = device.peak.at(kernel.precision) * clock_of_gemms(device, kernel.precision) * tile.peak_fraction;
+  const double rate = device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction;
   const double arithmetic = flops / (rate * relative_rate(device, kernel));
   const double seconds = together(rates.work, arithmetic + seconds_of_padding(rates, kernel, tile),
                                   seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));

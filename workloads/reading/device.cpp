@@ -225,7 +225,6 @@ SustainedRates read_sustained(const Spec& map) {
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
-  if (const auto clock = map.find("fp8_clock")) rates.fp8_clock = clock->number(min_fraction, 1);
   if (const auto split = map.find("split_accumulation")) rates.split_accumulation = split->number(min_fraction, 1);
   if (const auto relative = map.find("mxfp8")) rates.mxfp8 = relative->number(min_fraction, 1);
   const auto units = map.find("collective_units");

@@ -102,8 +102,6 @@ struct SustainedRates {
   /// Of the clock, and of what goes with it, what power leaves in a step of many seconds; 1: not known, as `slowing`
   /// says.
   double clock = 1;
-  /// The rate of GEMMs of 8 bits in such a step, relative to what `clock` leaves of it.
-  double fp8_clock = 1;
   GemmRates gemms;
   /// The rate of GEMMs of fp8 that add up in two levels, relative to that of others.
   double split_accumulation = 1;
