@@ -5,6 +5,7 @@
 import json
 import math
 import pathlib
+import statistics
 import sys
 import unittest
 
@@ -167,17 +168,28 @@ class DeviceCommand(ProgramTest):
                 self.assertEqual(one.sustained[key], other.sustained[key])
         self.assertEqual(gh200.clock, h100.clock)
 
-    def test_clocks_of_long_steps_are_those_of_gemms_after_10000_others(self):
-        """TFLOP/s in fp8 (Azure/AI-benchmarking-guide, commits 8fd0c6e1 and 2a370be6, Azure_Results, of an H100 and a GB200), over those
-        of a single kernel whose clock has not fallen yet; geometric mean."""
-        shapes = [(4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 16384), (32768, 32768, 32768), (6144, 12288, 12288)]
+    def rates_of_single_gemms(self, name, precision, shapes):
+        """FLOP/s of a GEMM of each shape whose clock has not fallen yet."""
+        one = device(name)
+        one.single = True
         m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
-        for name, measured in (("h100-sxm", (1216.9, 1290.1, 1377.3, 1382.2, 1351.4)), ("gb200", (2834.6, 2876.6, 2906.9, 2825.6, 2895.6))):
-            one = device(name)
-            clock, one.single = one.clock, True
-            seconds = gemm_seconds(one, one.gemms("fp8") | {"slowing": 0}, "fp8", m, n, k)
-            ratios = np.array(measured) * 1e12 * seconds / (2 * m * n * k)
-            self.assertAlmostEqual(clock, math.prod(ratios) ** (1 / 5), delta=0.0006)
+        return 2 * m * n * k / gemm_seconds(one, one.gemms(precision) | {"slowing": 0}, precision, m, n, k)
+
+    def test_clocks_of_long_steps_are_those_of_gemms_after_10000_others(self):
+        """TFLOP/s in fp8 (Azure/AI-benchmarking-guide, commits 8fd0c6e1 and 2a370be6, Azure_Results, of an H100 and a GB200; an earlier
+        table of the GB200, egmsft/AI-benchmarking-guide, commit 0682f76f), over those of single kernels; geometric mean."""
+        shapes = [(4096, 4096, 4096), (8192, 8192, 8192), (16384, 16384, 16384), (32768, 32768, 32768), (6144, 12288, 12288)]
+        for name, tables in (("h100-sxm", [(1216.9, 1290.1, 1377.3, 1382.2, 1351.4)]),
+                             ("gb200", [(2834.6, 2876.6, 2906.9, 2825.6, 2895.6), (2694.7, 2781.5, 2819.5, 2755.3, 2798.7)])):  # fmt: skip
+            single = self.rates_of_single_gemms(name, "fp8", shapes)
+            ratios = [rate * 1e12 / alone for measured in tables for rate, alone in zip(measured, single)]
+            self.assertAlmostEqual(device(name).clock, math.prod(ratios) ** (1 / len(ratios)), delta=0.0006)
+
+    def test_clock_of_the_b200_is_that_of_seven_at_the_limit_of_power(self):
+        """TFLOP/s in bf16 of seven at once (b200-sxm.yaml)."""
+        measured = statistics.mean((1316.8, 1312.9, 1321.0, 1308.4, 1267.8, 1313.2, 1330.8)) * 1e12
+        single = self.rates_of_single_gemms("b200-sxm", "bf16", [(8192, 8192, 8192)])
+        self.assertAlmostEqual(device("b200-sxm").clock, measured / single[0], delta=0.0006)
 
     def test_complaints(self):
         for words, expected in (
