@@ -30,6 +30,19 @@ inline std::string refuses_groups(const PipelineShape& shape) {
                      shape.micro_batches, shape.ranks);
 }
 
+/// The chunks of a rank are p stages apart.
+class InterleavedChunks : public PipelineSchedule {
+ public:
+  std::uint32_t chunks(const PipelineShape& shape) const override { return shape.virtual_stages; }
+  std::uint32_t stages(const PipelineShape& shape) const override { return shape.ranks * shape.virtual_stages; }
+  std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t rank, std::uint32_t chunk) const override {
+    return chunk * shape.ranks + rank;
+  }
+  Place place_of(const PipelineShape& shape, std::uint32_t stage, std::uint32_t) const override {
+    return {stage % shape.ranks, stage / shape.ranks};
+  }
+};
+
 /// `ahead` forward passes, then a forward and a backward pass in turn, or `paired`: at the same time.
 class InterleavedSlots : public SlotStream {
  public:

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-class Combined : public PipelineSchedule {
+class Combined : public InterleavedChunks {
  public:
   std::string refuses(const PipelineShape& shape) const override {
     if (shape.ranks == 1 && shape.virtual_stages > 1)
@@ -21,14 +21,6 @@ class Combined : public PipelineSchedule {
       return fmt::format("{} virtual stage: with {} ranks it needs at least 2 on each", shape.virtual_stages,
                          shape.ranks);
     return refuses_groups(shape);
-  }
-  std::uint32_t chunks(const PipelineShape& shape) const override { return shape.virtual_stages; }
-  std::uint32_t stages(const PipelineShape& shape) const override { return shape.ranks * shape.virtual_stages; }
-  std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t rank, std::uint32_t chunk) const override {
-    return chunk * shape.ranks + rank;
-  }
-  Place place_of(const PipelineShape& shape, std::uint32_t stage, std::uint32_t) const override {
-    return {stage % shape.ranks, stage / shape.ranks};
   }
   std::unique_ptr<SlotStream> slots(const PipelineShape& shape, std::uint32_t rank) const override {
     return std::make_unique<InterleavedSlots>(shape, ahead(shape, rank), true);

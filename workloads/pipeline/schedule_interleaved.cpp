@@ -11,20 +11,12 @@
 namespace weft {
 namespace {
 
-class Interleaved : public PipelineSchedule {
+class Interleaved : public InterleavedChunks {
  public:
   std::string refuses(const PipelineShape& shape) const override {
     if (shape.virtual_stages < 2)
       return fmt::format("{} virtual stage: it needs at least 2 on each rank; '1f1b' has 1", shape.virtual_stages);
     return refuses_groups(shape);
-  }
-  std::uint32_t chunks(const PipelineShape& shape) const override { return shape.virtual_stages; }
-  std::uint32_t stages(const PipelineShape& shape) const override { return shape.ranks * shape.virtual_stages; }
-  std::uint32_t stage_of(const PipelineShape& shape, std::uint32_t rank, std::uint32_t chunk) const override {
-    return chunk * shape.ranks + rank;
-  }
-  Place place_of(const PipelineShape& shape, std::uint32_t stage, std::uint32_t) const override {
-    return {stage % shape.ranks, stage / shape.ranks};
   }
   std::unique_ptr<SlotStream> slots(const PipelineShape& shape, std::uint32_t rank) const override {
     return std::make_unique<InterleavedSlots>(shape, passes_ahead(shape, rank), false);
