@@ -440,7 +440,7 @@ TEST(NcclTuner, NumbersOfRcclForMi355x) {
 }
 
 // Regions of aws-ofi-nccl (aws/aws-ofi-nccl 228fa0e, src/tuner/nccl_ofi_regions.cpp): vertices, which belong to their
-// regions, and points beside them. `only`: an algorithm's name, if NCCL allows no other.
+// regions, and points beside them. `impossible`: the name of an algorithm that NCCL cannot run there.
 struct RegionsOf {
   const TunerRegions* regions;
   std::string operator()(double mib, std::uint32_t ranks, std::uint32_t servers, CollectiveKind kind = all_reduce,
