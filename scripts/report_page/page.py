@@ -235,7 +235,8 @@ def sweep_body(sweep):
         words += f" Held equal among the machines: {', '.join(map(text, sweep['equal']))}."
     warning = "" if sweep["complete"] else tag("div", f"INCOMPLETE SWEEP: {sweep['lacking']}.", class_="banner",
                                                role="alert", data_incomplete=1)
-    return (warning + sweep_tables.search(sweep) + sweep_tables.front(sweep) + sweep_tables.sensitivity(sweep) +
+    return (warning + sweep_tables.search(sweep) + sweep_tables.front(sweep) + sweep_tables.cases(sweep) +
+            sweep_tables.sensitivity(sweep) +
             section("Trade-off", "sweep", note(words), chart("sweep"), data_cases=sweep["rows"],
                     data_outputs=len(outputs)))
 

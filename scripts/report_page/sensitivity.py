@@ -42,7 +42,8 @@ def share_between(values, groups):
 def sensitivity(inputs, outcome, within):
     """[(name, share, [(value, factor)])] for each input, the largest share first. `inputs` {name: values}, `outcome`
     numbers or None, `within` the group in which a case is compared. If all outcomes are above 0, logarithms are used,
-    and the factors are geometric means over the least one; otherwise they are differences of means."""
+    and the factors are geometric means over the least one; otherwise they are differences of means. An input with another
+    value in each case, such as a label, is left out: its share is 100 % whatever the outcomes are."""
     rows = [i for i, value in enumerate(outcome) if value is not None and math.isfinite(value)]
     if len(rows) < 2:
         return []
@@ -52,7 +53,7 @@ def sensitivity(inputs, outcome, within):
     found = []
     for name, column in inputs.items():
         groups, names = groups_of([column[i] for i in rows])
-        if len(names) < 2:
+        if len(names) in (1, len(rows)):
             continue
         share, means = share_between(values, groups)
         least = min(means.values())

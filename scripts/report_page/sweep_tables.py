@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables about a sweep: the result of a search, the Pareto front, and the inputs on which the outcomes depend."""
+"""Tables about a sweep: the result of a search, the Pareto front, the inputs on which the outcomes depend, and the cases."""
+
+import math
 
 from report_page.elements import note, section, table, tag, text
 from report_page.sensitivity import sensitivity as shares_of
 from report_page.values import percent, value_text
 
 MAX_ROWS, MAX_OUTCOMES, MAX_VALUES = 100, 4, 8
+METER = 80  # pixels
 
 
 def columns_of(sweep):
@@ -86,6 +89,10 @@ def outcomes_of(sweep, columns):
     return [column for column in found if column["numeric"] and len(set(column["values"])) > 1][:MAX_OUTCOMES]
 
 
+def meter(share):
+    return tag("span", class_="meter", style=f"width:{max(METER * share, 1):.1f}px")
+
+
 def effect_text(column, effect):
     def name(value):
         if isinstance(value, tuple):
@@ -107,10 +114,9 @@ def sensitivity(sweep):
     rows = []
     for outcome in outcomes_of(sweep, columns):
         for at, (name, share, effect) in enumerate(shares_of(inputs, outcome["values"], groups)):
-            meter = tag("span", class_="meter", style=f"width:{max(80 * share, 1):.1f}px")
             rows.append([head(outcome) if at == 0 else "", text(columns[name]["title"]),
                          tag("span", percent(share), data_input=name, data_outcome=outcome["name"], data_share=share),
-                         meter, effect_text(columns[name], effect)])
+                         meter(share), effect_text(columns[name], effect)])
     if not rows:
         return ""
     words = ("Share of the variance between an input's values, of logarithms, within groups of comparable cases; then "
@@ -118,3 +124,37 @@ def sensitivity(sweep):
              "act together.")
     return section("Sensitivity", "sensitivity", note(words), tag("div", table(
         ["outcome", "input", "share", "", "values"], rows, (2,)), class_="scroll"))
+
+
+def names_of_cases(sweep):
+    """The columns that name the cases of a sweep: inputs with another value in each case, such as a label. A number among
+    many is none: the scatter plot shows it better."""
+    if sweep["rows"] > MAX_ROWS:
+        return []
+    return [column for column in sweep["columns"] if column["role"] == "input" and sweep["rows"] > 1 and
+            len(set(column["values"])) == sweep["rows"] == len(column["values"])]
+
+
+def compared(column, row):
+    """[value, factor of the least, meter] of a case; without factors where there are values of 0 and less."""
+    values = [value for value in column["values"] if value is not None and math.isfinite(value)]
+    value = column["values"][row]
+    if value is None or not math.isfinite(value):
+        return [cell(column, row), "", ""]
+    factor = f"{value / min(values):.2f}" if min(values) > 0 else ""
+    return [cell(column, row), tag("span", factor, data_case=row, data_of=column["name"]),
+            meter(value / max(values)) if min(values) >= 0 < max(values) else ""]
+
+
+def cases(sweep):
+    """The outcomes of each case beside each other, if one input names the cases."""
+    names = names_of_cases(sweep)
+    outcomes = outcomes_of(sweep, columns_of(sweep))
+    if not names or not outcomes or sweep.get("search"):
+        return ""
+    rows = [[*(cell(column, row) for column in names), *(part for column in outcomes for part in compared(column, row))]
+            for row in range(sweep["rows"])]
+    heads = [*map(head, names), *(part for column in outcomes for part in (head(column), "of the least", ""))]
+    numbers = [at for at in range(len(names), len(heads)) if (at - len(names)) % 3 < 2]
+    return section("Cases compared", "cases", note("Each outcome, as a factor of its least value, and as a bar."),
+                   tag("div", table(heads, rows, numbers), class_="scroll"))

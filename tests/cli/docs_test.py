@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository; code that is quoted
-from a file is in that file."""
+"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository, and prints what the
+pages show; code that is quoted from a file is in that file.
+
+`tests/cli/docs_test.py --update [PAGE...]` writes the blocks anew that show what commands print (```output), of all pages or
+of these. Figures in sentences it does not change: docs_figures.yaml says which of them are checked, and against what."""
 
 # Time limit: 900 s
 
+import contextlib
 import os
 import pathlib
 import re
@@ -12,9 +16,13 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import printed_blocks
 import weft_testing
 
+FIGURES = pathlib.Path(__file__).with_name("docs_figures.yaml")
 # The test command runs this test: not again from within it.
 SKIPPED = {"scripts/test"}
 # Pages of other projects: StableHLO, ONNX, ONNX Runtime.
@@ -24,10 +32,6 @@ OF_OTHERS = {"docs/spec.md", "docs/Operators.md", "docs/ContribOperators.md"}
 def pages():
     yield weft_testing.SOURCE / "README.md"
     yield from sorted((weft_testing.SOURCE / "docs").rglob("*.md"))
-
-
-def shell_blocks(page):
-    return re.findall(r"^```sh\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 def repository_in(folder):
@@ -46,28 +50,72 @@ def anchors(page):
     return [heading.strip().replace(" ", "-") for heading in plain]
 
 
+class Runner:
+    """Runs the commands of pages, in a folder that looks like the repository."""
+
+    def __init__(self, folder, scratch):
+        self.folder = folder
+        repository_in(folder)
+        self.settings = weft_testing.environment({
+            "PATH": f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}",
+            "OMPI_MCA_orte_tmpdir_base": scratch,
+            "COLUMNS": "150",
+        })
+
+    def run(self, commands):
+        """Exit code and the lines that were printed, on standard output and standard error."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+            env=self.settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        )
+        return done.returncode, done.stdout.splitlines()
+
+    def page(self, page):
+        """The blocks of a page, and exit code and printed lines of each block of commands."""
+        blocks = printed_blocks.Page(page.read_text())
+        return blocks, [(0, []) if commands.strip() in SKIPPED else self.run(commands) for commands in blocks.commands]
+
+    def figures(self, page, results):
+        """Sentences of the page, as docs_figures.yaml names them, with figures that are not those of this program."""
+        text = " ".join(page.read_text().split())
+        printed = "\n".join(line for _, lines in results for line in lines)
+        for entry in yaml.safe_load(FIGURES.read_text()).get(str(page.relative_to(weft_testing.SOURCE)), []):
+            if "command" in entry:
+                code, lines = self.run(entry["command"])
+                found = " ".join(lines).split() if code == 0 else []
+            else:
+                match = re.search(entry["printed"], printed, re.MULTILINE)
+                found = match.groups() if match else []
+            message = printed_blocks.wrong_figures(entry["says"], text, found)
+            if message:
+                yield message
+
+
+@contextlib.contextmanager
+def runner():
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(prefix="weft-mpi-") as scratch:
+        yield Runner(pathlib.Path(name), scratch)
+
+
 class Docs(unittest.TestCase):
-    def test_blocks_run(self):
+    def test_pages_are_as_commands_print(self):
         count = 0
-        with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(prefix="weft-mpi-") as scratch:
-            folder = pathlib.Path(name)
-            repository_in(folder)
-            settings = weft_testing.environment({
-                "PATH": f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}",
-                "OMPI_MCA_orte_tmpdir_base": scratch,
-            })
+        with runner() as commands:
             for page in pages():
-                for block in shell_blocks(page):
-                    if block.strip() in SKIPPED:
-                        continue
-                    with self.subTest(page=page.name, block=block):
-                        done = subprocess.run(
-                            ["bash", "-euo", "pipefail", "-c", block], cwd=folder, text=True, stdin=subprocess.DEVNULL,
-                            env=settings, capture_output=True, timeout=600,
-                        )
-                        self.assertEqual(done.returncode, 0, f"{block}\n{done.stdout}\n{done.stderr}")
+                name = page.relative_to(weft_testing.SOURCE)
+                blocks, results = commands.page(page)
+                for number, (block, (code, lines)) in enumerate(zip(blocks.commands, results)):
+                    with self.subTest(page=name, block=block):
+                        wanted = weft_testing.EXIT_INPUT if blocks.shows_mistake(number) else 0
+                        self.assertEqual(code, wanted, "\n".join([block, *lines]))
                         count += 1
-        self.assertGreater(count, 3, "no blocks found: has their mark-up changed?")
+                for message in blocks.stale([lines for _, lines in results]):
+                    with self.subTest(page=name, message=message.splitlines()[0]):
+                        self.fail(f"{name}, {message}`tests/cli/docs_test.py --update {name}` writes such blocks anew.")
+                for message in commands.figures(page, results):
+                    with self.subTest(page=name, message=message):
+                        self.fail(f"{name}: {message}")
+        self.assertGreater(count, 100, "few blocks found: has their mark-up changed?")
 
     def test_quoted_code_is_in_its_file(self):
         """A block that begins with the name of a file as a comment is an excerpt of it: scripts/quote writes it anew."""
@@ -117,5 +165,23 @@ class Docs(unittest.TestCase):
         self.assertLessEqual(len((weft_testing.SOURCE / "README.md").read_text().splitlines()), 100)
 
 
+def update(names):
+    wanted = {(weft_testing.SOURCE / name).resolve() for name in names}
+    with runner() as commands:
+        for page in pages():
+            if wanted and page.resolve() not in wanted:
+                continue
+            blocks, results = commands.page(page)
+            fresh = blocks.renewed([lines for _, lines in results])
+            if fresh != page.read_text():
+                page.write_text(fresh)
+                print(f"{page.relative_to(weft_testing.SOURCE)}: written")
+            for message in commands.figures(page, results):
+                print(f"{page.relative_to(weft_testing.SOURCE)}: {message}")
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:2] == ["--update"]:
+        update(sys.argv[2:])
+    else:
+        unittest.main()

@@ -106,6 +106,26 @@ class SeveralFiles(PageTest):
         self.assertEqual(self.number("[data-name=search]", "best"), best)
         self.assertIn("Order correlation", self.browser.value("document.querySelector('[data-name=search]').innerText"))
 
+    def test_cases_with_names(self):
+        """A label explains all of a variance, whatever the outcomes are: its cases stand beside each other instead."""
+        with h5py.File(self.folder / "labels.h5", "w") as file:
+            file.attrs["format"] = "weft-sweep"
+            cases = file.create_group("cases")
+            write_numbers(cases, "case", range(4), "id")
+            write_text(cases, "in_machine", ["as it is", "packed", "four spines", "both"])
+            write_numbers(cases, "in_spines", [2, 2, 4, 4], "1")
+            write_numbers(cases, "out_step_time", [6000, 3000, 4000, 2000], "ps")
+            write_numbers(cases, "out_exposed", [0, 0, 1, 2], "ps")
+        self.show(self.folder / "labels.h5")
+        self.assertEqual(self.data("[data-of=out_step_time]", "case"), ["0", "1", "2", "3"])
+        shown = self.browser.value("[...document.querySelectorAll('[data-of=out_step_time]')].map((cell) => cell.innerText)")
+        self.assertEqual(shown, ["3.00", "1.50", "2.00", "1.00"])
+        text = self.browser.value("document.querySelector('[data-name=cases]').innerText")
+        for word in ("as it is", "four spines", "6 ns", "packed"):
+            self.assertIn(word, text.replace("\u00a0", " "))
+        self.assertEqual(self.data("[data-outcome=out_step_time]", "input"), ["in_spines"])
+        self.assertEqual(self.browser.complaints, [])
+
     def test_costs_of_a_run(self):
         """Those of `weft account`, if the experiment has the section."""
         self.simulate({**IDLE, "accounting": {"grid_intensity": "FR"}})
