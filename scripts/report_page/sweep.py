@@ -11,6 +11,7 @@ from report_page.values import plain
 
 MAX_CASES = 20_000
 INPUT, OUTPUTS = "in_", ("out_", "derived_", "machine_")
+TITLE = re.compile("^(in|out|derived|machine)_")
 
 
 def case_columns(file):
@@ -34,10 +35,20 @@ def role(name):
     return "output" if name.startswith(OUTPUTS) else "note"
 
 
-def place(name):
-    """The number of the case first, then inputs, outputs, derived columns, and notes."""
+def place(name, asked):
+    """The number of the case first, then inputs, outputs, derived columns, and notes; outputs in the order of the study."""
     order = ("case", INPUT, *OUTPUTS)
-    return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
+    first = next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
+    title = TITLE.sub("", name)
+    return first, asked.index(title) if title in asked else len(asked)
+
+
+def asked_of(file):
+    """Names of the outputs and derived columns that the study asks for, in its order."""
+    study = study_of(file)
+    outputs, derived = study.get("outputs"), study.get("derived")
+    names = [name for entry in (outputs if isinstance(outputs, list) else []) for name in (entry if isinstance(entry, dict) else [entry])]
+    return [str(name) for name in (*names, *(derived if isinstance(derived, dict) else []))]
 
 
 def study_of(file):
@@ -92,10 +103,12 @@ def sweep_report(file):
         raise ReportError(f"'{file.path}' has no cases: /cases is empty")
     described = []
     for name, (unit, values) in columns.items():
-        title = re.sub("^(in|out|derived|machine)_", "", name)
-        described.append({"name": name, "title": title, "unit": unit, "role": role(name),
+        if role(name) == "note" and all(value in ("", None) for value in values):
+            continue  # such as `error`, if no case failed
+        described.append({"name": name, "title": TITLE.sub("", name), "unit": unit, "role": role(name),
                           "numeric": is_number(values), "values": values[:MAX_CASES]})
-    described.sort(key=lambda column: place(column["name"]))
+    asked = asked_of(file)
+    described.sort(key=lambda column: place(column["name"], asked))
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,

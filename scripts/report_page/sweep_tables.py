@@ -135,15 +135,18 @@ def names_of_cases(sweep):
             len(set(column["values"])) == sweep["rows"] == len(column["values"])]
 
 
-def compared(column, row):
-    """[value, factor of the least, meter] of a case; without factors where there are values of 0 and less."""
-    values = [value for value in column["values"] if value is not None and math.isfinite(value)]
-    value = column["values"][row]
-    if value is None or not math.isfinite(value):
-        return [cell(column, row), "", ""]
-    factor = f"{value / min(values):.2f}" if min(values) > 0 else ""
-    return [cell(column, row), tag("span", factor, data_case=row, data_of=column["name"]),
-            meter(value / max(values)) if min(values) >= 0 < max(values) else ""]
+def compared(column):
+    """{heading: texts of all cases} of an outcome: values, factors of the least, meters. Of values that are 0 or less there
+    are no factors, and no meters of values below 0."""
+    values = [value if value is not None and math.isfinite(value) else None for value in column["values"]]
+    known = [value for value in values if value is not None]
+    parts = {head(column): [cell(column, row) for row in range(len(values))]}
+    if min(known) > 0:
+        parts["of the least"] = [tag("span", f"{value / min(known):.2f}", data_case=row, data_of=column["name"])
+                                 if value is not None else "" for row, value in enumerate(values)]
+    if min(known) >= 0:
+        parts[""] = ["" if value is None else meter(value / max(known)) for value in values]
+    return parts
 
 
 def cases(sweep):
@@ -152,9 +155,10 @@ def cases(sweep):
     outcomes = outcomes_of(sweep, columns_of(sweep))
     if not names or not outcomes or sweep.get("search"):
         return ""
-    rows = [[*(cell(column, row) for column in names), *(part for column in outcomes for part in compared(column, row))]
-            for row in range(sweep["rows"])]
-    heads = [*map(head, names), *(part for column in outcomes for part in (head(column), "of the least", ""))]
-    numbers = [at for at in range(len(names), len(heads)) if (at - len(names)) % 3 < 2]
+    columns = [(head(column), [cell(column, row) for row in range(sweep["rows"])]) for column in names]
+    for outcome in outcomes:
+        columns += compared(outcome).items()
+    heads, cells = zip(*columns)
+    numbers = [at for at, title in enumerate(heads) if at >= len(names) and title]
     return section("Cases compared", "cases", note("Each outcome, as a factor of its least value, and as a bar."),
-                   tag("div", table(heads, rows, numbers), class_="scroll"))
+                   tag("div", table(heads, zip(*cells), numbers), class_="scroll"))

@@ -42,6 +42,11 @@ class Expression:
         except (RecursionError, MemoryError):
             raise StudyError(f"{where}: found an expression with too many brackets") from None
 
+    @property
+    def column(self):
+        """The column that this is, if it is nothing but a name."""
+        return self.tree.id if isinstance(self.tree, ast.Name) else None
+
     def check(self, node):
         if isinstance(node, ast.Name):
             if node.id not in self.names:

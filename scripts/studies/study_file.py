@@ -124,6 +124,17 @@ class Study:
             derived[name] = expression
         return derived
 
+    def unit_of_derived(self, name):
+        """A derived column that only gives another column a name has that column's unit; of all others "1"."""
+        column = self.derived[name].column
+        if column in self.derived:
+            return self.unit_of_derived(column)
+        if column in FIGURES:
+            return FIGURES[column][0]
+        if column in self.inputs:
+            return self.inputs[column][2]
+        return self.outputs[column].unit if column in self.outputs else "1"
+
     def read_constraints(self, item):
         constraints = []
         for entry in item.items("a list of expressions") if item else []:

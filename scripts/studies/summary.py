@@ -98,6 +98,7 @@ def as_table(sweep, rows):
         names = [*study.outputs, *study.derived]
         lines = [["case", *study.axes.keys, *names]]
         units = {name: output.unit for name, output in study.outputs.items()}
+        units.update((name, study.unit_of_derived(name)) for name in study.derived)
         for i in shown[:MAX_LINES]:
             values = rows[i]["values"]
             lines.append([str(i), *labels(sweep, study.cases[i]),

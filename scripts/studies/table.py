@@ -62,7 +62,7 @@ def write_cases(file, sweep, rows):
         values = [row["values"].get(name) for row in rows]
         text = any(isinstance(value, str) for value in values)
         column(cases, f"derived_{name}", ["" if value is None else value for value in values] if text else
-               numbers(values), "text" if text else "1", expression.text)
+               numbers(values), "text" if text else study.unit_of_derived(name), expression.text)
     column(cases, "status", [row["status"] for row in rows], "text", STATUS)
     column(cases, "error", [row["error"] for row in rows], "text", "why it failed")
     column(cases, "broken", [row["broken"] for row in rows], "text", "the first constraint that it breaks")

@@ -216,8 +216,12 @@ class Tables(SweepTest):
         self.sweep("experiment: base.yaml\n"
                    "grid: {workload.algorithm: [ring, direct], accounting.grid_intensity: [FR, PL]}\n"
                    "accounting: {pue: 1.5}\noutputs: [energy_per_step, cost_per_step, carbon_per_step, mean_power]\n"
-                   "derived: {twice: 2 * energy_per_step}\nconstraints: [network_power < cost]\n")
+                   "derived: {twice: 2 * energy_per_step, price: cost, price_again: price, energy: energy_per_step}\n"
+                   "constraints: [network_power < cost]\n")
         table = self.table()
+        with h5py.File(self.folder / "study.h5") as study:  # a name for another column has its unit
+            units = {name: study[f"cases/derived_{name}"].attrs["unit"] for name in ("twice", "price", "price_again", "energy")}
+        self.assertEqual(units, {"twice": "1", "price": "$", "price_again": "$", "energy": "J"})
         self.assertEqual(table["same_as"], [0, 0, 2, 2])
         self.assertEqual(len({path.name for path in (self.folder / "study.runs").glob("*.h5")
                               if not path.name.startswith("experiment")}), 2)
