@@ -2,8 +2,8 @@
 """Blocks of pages that show what commands print (```output), and how they are compared with what the commands print now.
 
 A block belongs to the last ```sh block before it on its page. Each of its lines has to be a line of what those commands
-print, in the same order. It may begin and end anywhere in there; a line `...` stands for any number of lines, and ` ...` at
-the end of a line for the rest of it. What depends on the machine, and not on the model, is replaced first: see VARIES.
+print, in the same order. It may begin and end anywhere in there; a line `...` stands for any number of lines, and `...` in a
+line for any part of it. What depends on the machine, and not on the model, is replaced first: see VARIES.
 """
 
 import difflib
@@ -33,15 +33,13 @@ def comparable(line):
 
 
 def beginning(line):
-    """The part of a line before ` ...`, or None if it has no such end."""
+    """The part of a line before ` ...` at its end, or None if it has no such end."""
     return line[:-len(LEFT_OUT)].rstrip() if line.rstrip().endswith(" " + LEFT_OUT) else None
 
 
 def is_shown(line, printed):
-    part = beginning(line)
-    if part is None:
-        return comparable(line) == comparable(printed)
-    return comparable(printed).startswith(comparable(part))
+    parts = comparable(line).split(LEFT_OUT)
+    return re.fullmatch(".*".join(map(re.escape, map(str.rstrip, parts))), comparable(printed)) is not None
 
 
 def first_stale(shown, printed):
@@ -157,10 +155,15 @@ class Page:
         """What is no longer so, one message for each block; `printed` has the lines printed by each sh block."""
         for number, first, _, _, lines in self.shown:
             at = first_stale(lines, printed[number])
-            if at is not None:
-                near = closest(lines[at], printed[number])
-                yield (f"line {first + at} shows what the commands before it do not print{' there' if near == lines[at] else ''}:\n"
-                       f"    {lines[at]}\n" + (f"printed now, closest to it:\n    {near}\n" if near is not None else ""))
+            if at is None:
+                continue
+            place, line = f"line {first + at}", lines[at]
+            near = closest(line, printed[number])
+            if near is not None and is_shown(line, near):
+                yield f"{place} is printed elsewhere; `...` has to stand for lines that are left out:\n    {line}\n"
+            else:
+                found = f"the line that resembles it most:\n    {near}\n" if near is not None else "no line resembles it.\n"
+                yield f"{place} is not what the commands before it print now:\n    {line}\nIn what they print, {found}"
 
     def renewed(self, printed):
         """The text with the blocks that are stale written anew."""
@@ -169,6 +172,18 @@ class Page:
             if first_stale(lines, printed[number]) is not None:
                 text = text[:start] + "".join(f"{line}\n" for line in renewed(lines, printed[number])) + text[end:]
         return text
+
+
+def figures_of(pattern, printed):
+    """What the groups of a pattern find in the printed text, or of a list of patterns; an entry {pattern: factor} converts
+    a unit. Fewer than there are groups, if a pattern finds nothing."""
+    if isinstance(pattern, list):
+        return [figure for one in pattern for figure in figures_of(one, printed)]
+    if isinstance(pattern, dict):
+        return [str(float(figure.replace(",", "")) * factor)
+                for one, factor in pattern.items() for figure in figures_of(one, printed)]
+    match = re.search(pattern, printed, re.MULTILINE)
+    return list(match.groups()) if match else []
 
 
 def wrong_figures(sentence, text, found):

@@ -24,7 +24,7 @@ slowdowns, collectives, and where the time went. With several files there is a t
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        print(f"report: {message} (weft report --help says more)", file=sys.stderr)
+        print(f"report: {message} (`weft report --help` says more)", file=sys.stderr)
         sys.exit(2)
 
 

@@ -11,7 +11,7 @@ from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        print(f"weft: {message} ({self.prog} --help says more)", file=sys.stderr)
+        print(f"weft: {message} (`{self.prog} --help` says more)", file=sys.stderr)
         sys.exit(2)
 
 

@@ -75,7 +75,7 @@ def readable(value, unit):
     if unit in ("J", "W", "g"):
         return with_prefix(value, unit)
     if unit == "$":
-        return f"{value:,.2f} $" if abs(value) >= 100 else f"{value:.4g} $"
+        return f"{value:,.0f} $" if abs(value) >= 10_000 else f"{value:,.2f} $" if abs(value) >= 100 else f"{value:.4g} $"
     if unit in ("GB/s", "g s", "g/EFLOP"):
         return f"{value:.4g} {unit}"
     if unit == "s":

@@ -84,8 +84,7 @@ class Runner:
                 code, lines = self.run(entry["command"])
                 found = " ".join(lines).split() if code == 0 else []
             else:
-                match = re.search(entry["printed"], printed, re.MULTILINE)
-                found = match.groups() if match else []
+                found = printed_blocks.figures_of(entry["printed"], printed)
             message = printed_blocks.wrong_figures(entry["says"], text, found)
             if message:
                 yield message

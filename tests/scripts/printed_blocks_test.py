@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from printed_blocks import Page, first_stale, renewed, wrong_figures
+from printed_blocks import Page, figures_of, first_stale, renewed, wrong_figures
 
 PRINTED = """machine
   topology                 star
@@ -43,8 +43,10 @@ class Comparison(unittest.TestCase):
         self.assertIsNone(first_stale([row], [other]))
         self.assertEqual(first_stale([row], [other.replace("501.6", "501.7")]), 0)
 
-    def test_ends_of_lines_are_left_out(self):
+    def test_parts_of_lines_are_left_out(self):
         self.assertIsNone(self.stale("  wall time          0.018 s ..."))
+        self.assertIsNone(self.stale("  packet-hops ... (1 k/s)"))
+        self.assertEqual(self.stale("  packet-hops ... (1 kB)"), 0)
         self.assertIsNone(self.stale("  topology ..."))
         self.assertEqual(self.stale("  topologies ..."), 0)
 
@@ -77,13 +79,18 @@ class Pages(unittest.TestCase):
         page = Page(self.TEXT)
         self.assertEqual(page.commands, ["weft run a.yaml\n", "weft b\n"])
         message, = page.stale([["simulated time 4 us"], ["simulated time 3 us"]])
-        self.assertIn("line 10 shows what the commands before it do not print", message)
-        self.assertIn("simulated time 4 us", message)
+        self.assertIn("line 10 is not what the commands before it print now", message)
+        self.assertIn("resembles it most:\n    simulated time 4 us\n", message)
         fresh = page.renewed([["simulated time 4 us"], []])
         self.assertEqual(fresh, self.TEXT.replace("3 us", "4 us"))
         self.assertEqual(list(Page(fresh).stale([["simulated time 4 us"], []])), [])
         with self.assertRaisesRegex(ValueError, "line 1: no commands"):
             Page("```output\nx\n```\n")
+
+    def test_lines_that_are_left_out_are_named(self):
+        page = Page(self.TEXT.replace("time 3 us", "time 3 us\nresults b.h5"))
+        message, = page.stale([["simulated time 3 us", "wall time 1 s", "results b.h5"], []])
+        self.assertIn("line 11 is printed elsewhere", message)
 
     def test_mistakes_fail(self):
         page = Page(self.TEXT.replace("simulated time 3 us", "weft: --set a=b: unknown key"))
@@ -91,6 +98,12 @@ class Pages(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
+    def test_where_figures_come_from(self):
+        printed = "gradients   248,879,616 B, 7 reductions\nstep  14.172 ms"
+        self.assertEqual(figures_of(r"^step +([\d.]+) ms$", printed), ["14.172"])
+        self.assertEqual(figures_of([r"(\d) reductions", {r"([\d,]+) B": 1e-6}], printed), ["7", "248.879616"])
+        self.assertEqual(figures_of(["nothing (.*)"], printed), [])
+
     def test_a_figure_is_rounded_to_its_last_digit(self):
         text = "The step takes 45.6 ms, and 1,520 packets of it are marked."
         self.assertIsNone(wrong_figures("takes {} ms, and {} packets", text, ["45.599", "1520"]))
