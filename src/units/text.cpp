@@ -185,7 +185,12 @@ std::optional<std::int64_t> parse(std::string_view text, const Kind& kind, Quant
   const std::optional<Decimal> number = take_number(rest);
   if (!number) return fail("no number in front; " + example);
   const std::string_view unit_name = trimmed(rest);
-  if (unit_name.empty()) return fail("a number without a unit; " + example);
+  if (unit_name.empty()) {
+    // Sizes are mostly meant in bytes; of times and rates no unit is.
+    const bool bytes = kind.units.front().name == "B";
+    return fail("a number without a unit; " +
+                (bytes ? "write for example " + quoted(std::string(whole) + " B") : example));
+  }
   if (std::string_view(",._'+-0123456789").find(unit_name.front()) != std::string_view::npos) {
     return fail("a malformed number; " + example);
   }

@@ -165,9 +165,18 @@ TEST(SpecFile, LoadsAFile) {
   std::filesystem::remove(path);
 }
 
+TEST(SpecFile, ResultsAreNoExperiment) {
+  const auto path = std::filesystem::temp_directory_path() / ("weft_spec_test_" + std::to_string(getpid()) + ".h5");
+  std::ofstream(path) << "\x89HDF\r\n\x1a\n and more";
+  EXPECT_EQ(complaint([&] { Spec::load(path.string()); }),
+            path.string() + ": this is an HDF5 file, such as `weft run` writes for its results; expected YAML");
+  std::filesystem::remove(path);
+}
+
 TEST(SpecFile, CannotBeOpened) {
   EXPECT_EQ(complaint([] { Spec::load("/no/such/file.yaml"); }),
             "/no/such/file.yaml: cannot open this file: No such file or directory");
+  EXPECT_TRUE(complaint([] { Spec::load("/no/such/quickstart"); }).ends_with("workloads/quickstart.yaml')"));
   EXPECT_EQ(complaint([] { Spec::load("/"); }), "/: cannot open this file: it is a folder");
 }
 
@@ -345,7 +354,7 @@ TEST(SpecTypes, Quantities) {
             "example '500 ns'");
   EXPECT_EQ(complaint([&] { spec.at("bare").bytes(); }),
             "x.yaml:1: `bare`: expected a size such as '64 MiB', found '500': a number without a unit; write for "
-            "example '64 MiB'");
+            "example '500 B'");
   EXPECT_EQ(complaint([&] { spec.at("wrong").bandwidth(); })
                 .rfind("x.yaml:1: `wrong`: expected a rate such as '400 Gb/s', found '400 Gbs': unknown unit 'Gbs' "
                        "(did you mean 'Gb/s'?); known units: b/s, ",

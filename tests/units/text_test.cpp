@@ -122,7 +122,7 @@ TEST(ParseQuantity, LimitsOfSixtyFourBits) {
 
 TEST(ParseQuantity, BareNumber) {
   EXPECT_EQ(time_error("500"), "a number without a unit; write for example '500 ns'");
-  EXPECT_EQ(bytes_error("64"), "a number without a unit; write for example '64 MiB'");
+  EXPECT_EQ(bytes_error("64"), "a number without a unit; write for example '64 B'");
   EXPECT_EQ(bandwidth_error(" 400 "), "a number without a unit; write for example '400 Gb/s'");
   EXPECT_TRUE(contains(time_error("0"), "a number without a unit"));
   EXPECT_TRUE(contains(time_error("1e3"), "a number without a unit"));

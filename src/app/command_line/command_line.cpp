@@ -12,6 +12,7 @@
 #include "app/command_line/option_parsing.hpp"
 #include "app/command_line/options.hpp"
 #include "app/command_line/script_command.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "routing/algorithm/routing_algorithm.hpp"
 #include "support/basics/error.hpp"
 #include "support/documents/spec.hpp"
@@ -52,9 +53,20 @@ void refuse_file_as_command(const std::string& word) {
       refuse(fmt::format("'{0}' is a file and no command; say `weft {1} {0}`", word, command));
 }
 
+/// For `--set KEY=8 MiB`, of which the shell makes two words.
+std::string hint_for_quotes(const CommandLine& line, const std::string& word) {
+  const auto split = std::find_if(line.settings.begin(), line.settings.end(), [](const auto& setting) {
+    return setting.first != "simulation.seed" && !setting.second.empty() &&
+           setting.second.find_first_not_of("0123456789.") == std::string::npos;
+  });
+  if (split == line.settings.end() || word.find('.') != std::string::npos) return "";
+  return fmt::format(" (a value with a space is in quotes: --set {}='{} {}')", split->first, split->second, word);
+}
+
 void read_experiment_name(const std::vector<std::string>& positional, CommandLine& line) {
   if (positional.empty()) refuse("`weft " + line.command + "` needs an experiment file");
-  if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "' after the experiment file");
+  if (positional.size() > 1)
+    refuse("unexpected word '" + positional[1] + "' after the experiment file" + hint_for_quotes(line, positional[1]));
   line.experiment = positional[0];
 }
 
@@ -94,11 +106,20 @@ void read_export_words(const std::vector<std::string>& words, CommandLine& line)
   line.export_to = values["output"].as<std::string>();
 }
 
+void refuse_kind_as_file(const std::string& word) {
+  const auto kinds = TopologyRegistry::instance().names();
+  std::error_code none_exists;
+  if (std::find(kinds.begin(), kinds.end(), word) == kinds.end() || std::filesystem::exists(word, none_exists)) return;
+  refuse(
+      fmt::format("'{0}' is a kind of machine and no file; expected a file with `topology: {{kind: {0}, ...}}`", word));
+}
+
 void read_topology_words(const std::vector<std::string>& words, CommandLine& line) {
   std::vector<std::string> positional;
   const auto values = parse_options(words, topology_options(), positional);
   read_settings(values, line);
   read_experiment_name(positional, line);
+  refuse_kind_as_file(line.experiment);
   line.json_summary = values["json"].as<bool>();
   line.quiet = values["quiet"].as<bool>();
   if (values.count("output") != 0) line.output = values["output"].as<std::string>();

@@ -2,6 +2,7 @@
 #include "app/command_line/option_parsing.hpp"
 
 #include "support/basics/error.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 
@@ -21,6 +22,12 @@ po::variables_map parse_options(const std::vector<std::string>& words, po::optio
   try {
     po::store(po::command_line_parser(words).options(options).positional(places).style(style).run(), values);
     po::notify(values);
+  } catch (const po::unknown_option& error) {
+    const std::string word = error.get_option_name();
+    if (word.starts_with("-n")) refuse("no option '-n'; MPI sets the number of processes: `mpirun -n P weft run ...`");
+    std::vector<std::string> known;
+    for (const auto& option : options.options()) known.push_back("--" + option->long_name());
+    refuse(error.what() + did_you_mean(word, known));
   } catch (const po::error& error) {
     refuse(error.what());
   }

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "support/documents/spec_document.hpp"
+#include "support/system/data_directory.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -72,6 +73,21 @@ std::vector<std::string> siblings(const std::filesystem::path& path) {
   return names;
 }
 
+/// For a file that is not there: the one with the ending .yaml, a ready-made experiment, or one of a similar name.
+std::string hint_for_missing(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const char* ending : {".yaml", ""}) {
+    const auto beside = fs::path(path.string() + ending);
+    if (fs::is_regular_file(beside, ignored)) return fmt::format(" (did you mean '{}'?)", beside.string());
+    const auto ready = data_directory("workloads") / (path.filename().string() + ending);
+    if (!fs::is_regular_file(ready, ignored)) continue;
+    const auto near = fs::proximate(ready, ignored);
+    return fmt::format(" (a ready-made one is '{}')", *near.begin() == ".." ? ready.string() : near.string());
+  }
+  return did_you_mean(path.filename().string(), siblings(path));
+}
+
 std::string read_file(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
@@ -80,9 +96,8 @@ std::string read_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     const int reason = errno;
-    const auto name = std::filesystem::path(path).filename().string();
-    throw InputError({path, 0}, fmt::format("cannot open this file: {}{}", std::strerror(reason),
-                                            did_you_mean(name, siblings(path))));
+    throw InputError({path, 0},
+                     fmt::format("cannot open this file: {}{}", std::strerror(reason), hint_for_missing(path)));
   }
   std::ostringstream text;
   text << stream.rdbuf();
@@ -137,7 +152,13 @@ Value& step_into(Value& from, const std::string& step, const std::string* option
 
 // The document --------------------------------------------------------------------------------------------------------
 
-Spec Spec::load(const std::string& path) { return parse(read_file(path), path); }
+Spec Spec::load(const std::string& path) {
+  const std::string text = read_file(path);
+  // The signature of HDF5's file format, section II.A.
+  if (text.starts_with("\x89HDF\r\n"))
+    throw InputError({path, 0}, "this is an HDF5 file, such as `weft run` writes for its results; expected YAML");
+  return parse(text, path);
+}
 
 Spec Spec::parse(const std::string& text, const std::string& name) {
   auto document = std::make_shared<Document>();

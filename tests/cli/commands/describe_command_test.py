@@ -43,6 +43,7 @@ class DescribeCommand(ProgramTest):
             "kind": "collective", "collective": "all_reduce", "algorithm": "ring", "size": f"{ranks} KiB"}})
         self.assertEqual(quantities(text, "messages"), ranks * 2 * (ranks - 1))
         self.assertEqual(quantities(text, "data packets"), ranks * 2 * (ranks - 1))
+        self.assertEqual(len(re.findall(r"^  ranks  ", text, re.MULTILINE)), 1)
 
     def test_equal_calls_are_walked_once_and_counted_each_time(self):
         """In a ring of n ranks each of n blocks is sent 2 (n - 1) times. A block of 4,000 B is one packet, of 10,000 B three.

@@ -29,6 +29,10 @@ class CommandLine(ErrorTest):
             (["run", good, good], "unexpected word"),
             (["run", good, "--ouput", "x.h5"], "ouput"),
             (["run", good, "-x"], "-x"),
+            (["run", good, "--quite"], "'--quite'.*did you mean '--quiet'"),
+            (["run", good, "-n", "4"], "mpirun -n P weft run"),
+            (["run", good, "--set", "workload.size=8", "MiB"], "'MiB'.*in quotes: --set workload.size='8 MiB'"),
+            (["topology", "leaf_spine"], "'leaf_spine' is a kind of machine and no file.*kind: leaf_spine"),
             (["run", good, "--quie"], "quie"),  # no guessing of abbreviations
             (["run", good, "-o"], "output|-o"),
             (["run", good, "--quiet=3"], "quiet"),
@@ -88,6 +92,14 @@ class CommandLine(ErrorTest):
         self.run_wrong(["run", missing], EXIT_INPUT, "No such file.*did you mean 'experiment.yaml'", missing)
         self.run_wrong(["describe", missing], EXIT_INPUT, "No such file", missing)
         self.run_wrong(["run", self.folder], EXIT_INPUT, "folder", self.folder)
+        for name in ("quickstart", "quickstart.yaml"):
+            ready = self.folder / name
+            self.run_wrong(["describe", ready], EXIT_INPUT, "No such file.*ready-made one is '.*workloads/quickstart.yaml'", ready)
+        bare = good.with_suffix("")
+        self.run_wrong(["run", bare], EXIT_INPUT, "did you mean '.*experiment.yaml'", bare)
+        results = self.folder / "results.h5"
+        self.run_weft("run", good, "-o", results, "--quiet")
+        self.run_wrong(["run", results], EXIT_INPUT, "HDF5 file, such as `weft run` writes.*expected YAML", results)
         empty = self.write("", "empty.yaml")
         self.run_wrong(["run", empty], EXIT_INPUT, "empty", empty)
         comment = self.write("# nothing\n", "comment.yaml")
