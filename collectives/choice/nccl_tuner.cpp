@@ -14,6 +14,7 @@
 #include "collectives/choice/tuner_table.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/selection.hpp"
+#include "schedule/pairs/peer_messages.hpp"
 
 namespace weft {
 namespace {
@@ -300,14 +301,6 @@ class NcclTuner : public CollectiveSelector {
     return call.tuning.channels == 0 ? call.graph->channels() : call.tuning.channels;
   }
 
-  /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.
-  static std::uint32_t channels_of_ll(const CollectiveCall& call, std::int64_t bytes, std::uint32_t channels) {
-    if (!call.graph) return 1;
-    const NcclVersion version = call.tuning.nccl_version;
-    if (version >= NcclVersion::v2_28) return std::min(call.graph->peer_parts(bytes, version), channels);
-    return std::max(1U, std::bit_ceil(channels) / std::bit_ceil(call.communicator->size()));
-  }
-
   /// `channels`: that a call has at most.
   Selection choose(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
                    bool switches_reduce) const {
@@ -319,10 +312,9 @@ class NcclTuner : public CollectiveSelector {
       return {"double_binary_tree", Protocol::ll, 1, {}, "a barrier is NCCL's smallest all-reduce"};
     if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
       const std::int64_t to_a_peer = kind == CollectiveKind::send_recv ? bytes : bytes / call.communicator->size();
-      const std::uint32_t parts = channels_of_ll(call, to_a_peer, channels);
-      // NCCL_P2P_LL_THRESHOLD. Connections to other servers share buffers, which are Simple's alone
-      // (NCCL_ALLOC_P2P_NET_LL_BUFFERS, src/transport/net.cc).
-      const bool small = machine.servers == 1 && to_a_peer <= std::int64_t{parts} * 16384;
+      // Connections to other servers share buffers, which are Simple's alone (NCCL_ALLOC_P2P_NET_LL_BUFFERS,
+      // src/transport/net.cc).
+      const bool small = machine.servers == 1 && is_small_to_peer(call, to_a_peer, channels);
       return {"nccl_p2p",
               small ? Protocol::ll : Protocol::simple,
               call.graph ? std::bit_ceil(channels) : channels,

@@ -8,7 +8,7 @@
 // (src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH), each a send and a receive of its own. On a machine that is
 // known a large message is dealt out in parts to several channels, the round's and those after it. Chunks: 128 KiB
 // between servers, 512 KiB inside one (src/init.cc, NCCL_P2P_{NET,NVL}_CHUNKSIZE), a quarter for messages below a
-// chunk, half below 8 chunks (src/enqueue.cc).
+// chunk, half below 8 chunks (src/enqueue.cc). With LL a chunk is a step of its buffers, or half of it between servers.
 #include "collectives/nccl/nccl_p2p.hpp"
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include "collectives/steps/exchange.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/step_generator.hpp"
+#include "schedule/pairs/peer_messages.hpp"
 
 namespace weft {
 
@@ -62,18 +63,12 @@ std::uint32_t channel_of_round(std::uint32_t round, std::uint32_t channels) {
 
 std::uint32_t known_server(const CollectiveCall& call) { return std::max(1U, call.tuning.ranks_per_server); }
 
-/// NCCL_P2P_NET_CHUNKSIZE.
-std::int64_t net_step(const CollectiveCall& call) {
-  if (call.tuning.p2p_chunk.count() != 0) return call.tuning.p2p_chunk.count();
-  const std::int64_t set = call.graph ? call.graph->speeds().settings.p2p_chunk : 0;
-  return set != 0 ? set : 128 << 10;
-}
-
 /// Of a message of so many bytes between two ranks.
 MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t server = known_server(call);
-  std::int64_t chunk = server >= call.communicator->size() ? 512 << 10 : net_step(call);
-  if (from / server != to / server) chunk = p2p_net_chunk(bytes, chunk);
+  const bool ll = call.tuning.protocol == Protocol::ll;
+  std::int64_t chunk = ll ? MessageSizes::nccl_step_bytes(call) : peer_chunk(call);
+  if (from / server != to / server) chunk = ll ? chunk / 2 : p2p_net_chunk(bytes, chunk);
   if (call.tuning.chunk.count() != 0) chunk = call.tuning.chunk.count();
   CollectiveCall sized = call;
   sized.tuning.chunk = Bytes(chunk);
@@ -82,14 +77,9 @@ MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes, std::uint
 
 /// Parts of messages, each on a channel of its own.
 std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
-  // Up to 2.27 small messages are dealt out as well.
-  if (call.graph && call.tuning.protocol == Protocol::ll && call.tuning.nccl_version < NcclVersion::v2_28)
-    return std::max(1U, call.tuning.channels / std::bit_ceil(call.communicator->size()));
-  return call.graph ? std::min(call.graph->peer_parts(bytes, call.tuning.nccl_version), call.tuning.channels) : 1;
+  return std::min(peer_parts(call, bytes), call.tuning.channels);
 }
-std::uint32_t max_parts(const CollectiveCall& call) {
-  return call.graph ? std::min(call.graph->max_peer_parts(call.tuning.nccl_version), call.tuning.channels) : 1;
-}
+std::uint32_t max_parts(const CollectiveCall& call) { return std::min(peer_channels(call), call.tuning.channels); }
 
 /// Rounds that begin on the same channel: over several servers those with one server are a batch.
 std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {

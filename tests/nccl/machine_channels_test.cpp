@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "collectives/steps/nccl_trees.hpp"
 #include "graph/shapes/reduction_shape.hpp"
 #include "schedule/collective/collective_check.hpp"
+#include "schedule/pairs/peer_messages.hpp"
 #include "support/basics/error.hpp"
 #include "tests/topologies/properties.hpp"
 
@@ -236,35 +238,109 @@ TEST_P(OnChannels, SendsAndReceivesAreRight) {
   }
 }
 
+/// Sends and receives among the first ranks.
+class Pairs {
+ public:
+  Pairs(Cluster& cluster, std::uint32_t ranks, NcclVersion version = NcclVersion::v2_30)
+      : members_(std::make_unique<Communicator>(0, ranks)) {
+    call_.communicator = members_.get();
+    call_.graph = cluster.of_first(ranks);
+    call_.tuning.ranks_per_server = call_.graph->per_server();
+    call_.tuning.nccl_version = version;
+  }
+  Pairs ll() && {
+    call_.tuning.protocol = Protocol::ll;
+    return std::move(*this);
+  }
+  Pairs of_chunk(std::int64_t bytes) && {
+    call_.tuning.p2p_chunk = Bytes(bytes);
+    return std::move(*this);
+  }
+  std::uint32_t channels() const { return peer_channels(call_); }
+  std::uint32_t parts(std::int64_t bytes) const { return peer_parts(call_, bytes); }
+  std::uint32_t works(std::int64_t bytes) const { return peer_works(call_, bytes).all; }
+  std::uint32_t messages(std::int64_t bytes) const { return peer_works(call_, bytes).messages; }
+  bool small(std::int64_t bytes) const { return is_small_to_peer(call_, bytes, call_.graph->channels()); }
+
+ private:
+  std::unique_ptr<Communicator> members_;
+  CollectiveCall call_;
+};
+constexpr std::int64_t kib = 1024;
+constexpr std::int64_t mib = 1024 * kib;
+
 // Two channels for each of 18 NVLinks make 36, rounded up to a power of two and at most the 32 of sends; of 8 GPUs all
 // have room for 4 parts each at first (src/enqueue.cc).
 TEST(MachineChannels, PartsOfMessagesInAServer) {
-  constexpr NcclVersion current = NcclVersion::v2_30;
-  Cluster& cluster = cluster_of(hopper);
-  const auto two = cluster.of_first(2);
-  EXPECT_EQ(two->speeds().peer_channels, 32U);
-  EXPECT_EQ(two->peer_parts(1, current), 1U);
-  EXPECT_EQ(two->peer_parts((64 << 10) + 1, current), 2U);  // parts of 64 KiB at least
-  EXPECT_EQ(two->max_peer_parts(current), 32U);
-  const auto eight = cluster.of_first(8);
-  EXPECT_EQ(eight->peer_parts(64 << 20, current), 4U);  // of 16 MiB at most
-  EXPECT_EQ(eight->peer_parts(65 << 20, current), 8U);
-  EXPECT_EQ(eight->peer_works(64 << 20, current), 1U);  // 8 messages of 4 parts are one for each of the 32 channels
-  EXPECT_EQ(eight->peer_works(65 << 20, current), 2U);
+  const Pairs two(cluster_of(hopper), 2);
+  EXPECT_EQ(two.channels(), 32U);
+  EXPECT_EQ(two.parts(1), 1U);
+  EXPECT_EQ(two.parts(64 * kib + 1), 2U);  // parts of 64 KiB at least
+  EXPECT_EQ(two.parts(std::int64_t{1} << 40), 32U);
+  const Pairs eight(cluster_of(hopper), 8);
+  EXPECT_EQ(eight.parts(64 * mib), 4U);  // of 16 MiB at most
+  EXPECT_EQ(eight.parts(64 * mib + 1), 8U);
+}
+
+// 8 messages of 4 parts are one for each of the 32 channels, the own copy included; with 32 parts all channels have all
+// 8, of which 7 are messages.
+TEST(MachineChannels, MessagesOfABlockInAServer) {
+  const Pairs eight(cluster_of(hopper), 8);
+  EXPECT_EQ(eight.works(64 * mib), 1U);
+  EXPECT_EQ(eight.messages(64 * mib), 1U);
+  EXPECT_EQ(eight.works(64 * mib + 1), 2U);
+  EXPECT_EQ(eight.messages(64 * mib + 1), 2U);  // 56 parts of others on 32 channels
+  EXPECT_EQ(eight.works(256 * mib + 1), 8U);
+  EXPECT_EQ(eight.messages(256 * mib + 1), 7U);
+}
+
+// Up to 2.28 a message takes LL up to 16 KiB for each channel that it may have, since then for each that it has: of 8
+// GPUs 512 KiB on 32 channels, or 64 KiB on the 1 of its 64 KiB.
+TEST(MachineChannels, SmallMessagesInAServer) {
+  for (const std::uint32_t ranks : {2U, 8U}) {
+    for (const NcclVersion version : {NcclVersion::v2_23, NcclVersion::v2_27, NcclVersion::v2_28}) {
+      const Pairs early(cluster_of(hopper), ranks, version);
+      EXPECT_TRUE(early.small(512 * kib)) << ranks;
+      EXPECT_FALSE(early.small(512 * kib + 1)) << ranks;
+    }
+    const Pairs current(cluster_of(hopper), ranks);
+    EXPECT_TRUE(current.small(16 * kib)) << ranks;
+    EXPECT_FALSE(current.small(16 * kib + 1)) << ranks;
+  }
+}
+
+// Then its parts are of 8 KiB to 2 MiB, by a step of 64 KiB of LL's buffers, later of 64 KiB, by Simple's.
+TEST(MachineChannels, PartsOfSmallMessages) {
+  const auto early = Pairs(cluster_of(hopper), 2, NcclVersion::v2_28).ll();
+  EXPECT_EQ(early.parts(8 * kib), 1U);
+  EXPECT_EQ(early.parts(8 * kib + 1), 2U);
+  EXPECT_EQ(early.parts(512 * kib), 16U);  // two peers' fit the 32 channels
+  EXPECT_EQ(Pairs(cluster_of(hopper), 8, NcclVersion::v2_28).ll().parts(512 * kib), 4U);
+  EXPECT_EQ(Pairs(cluster_of(hopper), 2).ll().parts(16 * kib), 1U);
 }
 
 // Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of
 // sends: 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
-  constexpr NcclVersion current = NcclVersion::v2_30;
   Cluster& cluster = cluster_of(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
-  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20, current),
-            8U);  // those with a server begin on one channel (src/include/channel.h)
+  EXPECT_EQ(Pairs(cluster, 16).works(mib), 8U);  // those with a server begin on one channel (src/include/channel.h)
   EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
   EXPECT_EQ(cluster.of_first(64)->speeds().peer_channels, 2U);
   EXPECT_EQ(cluster.of_first(128)->speeds().peer_channels, 1U);
   EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().peer_channels, 2U);
+}
+
+// Parts of half a chunk to a chunk, which is 128 KiB unless NCCL_P2P_NET_CHUNKSIZE says otherwise; one at first, as 16
+// ranks have 16 channels.
+TEST(MachineChannels, PartsByChunkBetweenServers) {
+  const Pairs usual(cluster_of(hopper), 16);
+  EXPECT_EQ(usual.parts(128 * kib), 1U);
+  EXPECT_EQ(usual.parts(128 * kib + 1), 2U);
+  EXPECT_EQ(usual.parts(256 * kib + 1), 4U);
+  const auto larger = Pairs(cluster_of(hopper), 16).of_chunk(512 * kib);
+  EXPECT_EQ(larger.parts(512 * kib), 1U);
+  EXPECT_EQ(larger.parts(512 * kib + 1), 2U);
 }
 
 // Up to 2.28 two channels, or one once two of each rank's are more than four for each of the 16 channels: from 33 ranks
@@ -278,8 +354,8 @@ TEST(MachineChannels, EarlyPartsOfMessagesBetweenServers) {
   EXPECT_EQ(of(64)->speeds().early_peer_channels, 1U);
   EXPECT_EQ(of(128)->speeds().early_peer_channels, 1U);
   EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().early_peer_channels, 2U);
-  EXPECT_EQ(of(32)->max_peer_parts(NcclVersion::v2_28), 2U);
-  EXPECT_EQ(of(32)->max_peer_parts(NcclVersion::v2_30), 4U);
+  EXPECT_EQ(Pairs(cluster, 32, NcclVersion::v2_28).parts(mib), 2U);
+  EXPECT_EQ(Pairs(cluster, 32).parts(mib), 4U);
 }
 
 // A written graph is read again: the same rings and trees.

@@ -53,6 +53,23 @@ class SettingsIdentity(ProgramTest):
         self.assertLess(messages["plugin"], messages["nccl"])
         self.assertLess(messages["nccl"], messages["keys"])
 
+    def test_small_messages(self):
+        # 512 KiB to each of 8 GPUs: LL up to NCCL 2.28, Simple since then.
+        fingerprints = {}
+        for version in ("2.28", "2.30"):
+            text = {"topology": {"kind": "server", "design": "hgx_h100"}, "network": NETWORK, "simulation": {"seed": 1},
+                    "workload": {"kind": "collective", "collective": "all_to_all", "algorithm": "nccl", "nccl_version": version,
+                                 "ranks": 8, "size": "4 MiB"}}  # fmt: skip
+            path = self.write(text, f"{version}.yaml")
+            summary, one = self.simulate(path, output=f"{version}.h5")
+            fingerprints[version] = summary["fingerprint"]
+            for processes in (2, 3, 4, 8) if version == "2.28" else ():
+                with self.subTest(processes=processes):
+                    other, results = self.simulate(path, output=f"small_{processes}.h5", ranks=processes)
+                    self.assert_same_results(one, results, context=f"{processes} processes")
+                    self.assertEqual(other["fingerprint"], summary["fingerprint"])
+        self.assertNotEqual(fingerprints["2.28"], fingerprints["2.30"])
+
 
 if __name__ == "__main__":
     unittest.main()

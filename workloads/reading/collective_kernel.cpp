@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "schedule/pairs/peer_messages.hpp"
 #include "support/basics/kept_for_command.hpp"
 #include "support/system/data_directory.hpp"
 #include "workloads/reading/device.hpp"
@@ -144,8 +145,7 @@ std::int64_t bytes_to_a_peer(const CollectiveCall& call) {
 std::uint32_t busy_channels(const CollectiveCall& call, std::uint32_t channels) {
   if (call.algorithm != "nccl_p2p") return channels;
   const std::uint32_t peers = call.kind == CollectiveKind::send_recv ? 1 : call.communicator->size() - 1;
-  const std::uint32_t parts =
-      call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call), call.tuning.nccl_version), channels) : 1;
+  const std::uint32_t parts = std::min(peer_parts(call, bytes_to_a_peer(call)), channels);
   constexpr std::uint32_t at_once = 8;  // of a channel: NCCL_MAX_DEV_WORK_P2P_PER_BATCH
   return std::min(at_once * channels, peers * parts);
 }
@@ -156,40 +156,53 @@ struct WarpsOfPairs {
   std::int64_t receiving = 0;
 };
 
+/// Of a block at a time.
+PeerWorks works_of_pairs(const CollectiveCall& call) {
+  return call.kind == CollectiveKind::send_recv ? PeerWorks() : peer_works(call, bytes_to_a_peer(call));
+}
+
 /// The 20 warps of a block (src/enqueue.cc, scheduleP2pTasksToPlan: NCCL_MAX_NTHREADS, 640) are dealt out to its works,
 /// and those of a work to its send and its receive, of which sends get one more to post (src/device/sendrecv.h, run).
-WarpsOfPairs warps_of_pairs(const CollectiveCall& call) {
+WarpsOfPairs warps_of_pairs(const CollectiveCall& call, std::uint32_t works) {
   constexpr std::int64_t warps = 20;
-  const bool one_work = !call.graph || call.kind == CollectiveKind::send_recv;
-  const std::int64_t of_a_work =
-      warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call), call.tuning.nccl_version));
+  const std::int64_t of_a_work = warps / works;
   if (call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter) return {of_a_work, of_a_work};
   if (of_a_work <= 4) return {of_a_work / 2, of_a_work / 2};
   return {(of_a_work - 1) / 2 + 1, (of_a_work - 1) / 2};
 }
 
-Bandwidth warps_rate(std::int64_t warps, const CollectiveKernel& kernel) {
-  return Bandwidth::from_bps(warps * kernel.warp.bps());
-}
-
 /// How fast a thread block sends in pairs inside a server. Its warps store on the link at the same time: only their
 /// time beyond the link's is left here, as the network counts the link's time.
-Bandwidth sending_rate(const CollectiveKernel& kernel, std::int64_t warps, Bandwidth of_link) {
-  const Bandwidth rate = warps_rate(warps, kernel);
+Bandwidth sending_rate(const CollectiveKernel& kernel, Bandwidth rate, Bandwidth of_link) {
   if (kernel.receivers_read) return rate;
   const double more = 1 / static_cast<double>(rate.bps()) - 1 / static_cast<double>(of_link.bps());
   return more > 0 ? Bandwidth::from_bps(static_cast<std::int64_t>(1 / more)) : Bandwidth();
 }
 
 /// Sends and receives with Simple. A receiver's warps copy each chunk from the buffer to its destination. Data for
-/// other servers is copied into a buffer that the NIC reads.
+/// other servers is copied into a buffer that the NIC reads. Messages of a block share the rate that its warps have for
+/// one: on GB300 those of a block with one message, three and seven copy as much (validation/published/gb300_racks).
 void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandwidth of_link,
                CollectiveTuning& tuning) {
-  const WarpsOfPairs warps = warps_of_pairs(call);
-  tuning.store_rate = warps_rate(warps.receiving, kernel);
-  tuning.network_rate = warps_rate(warps.sending, kernel);
-  tuning.copy_rate = tuning.reduce_rate = sending_rate(kernel, warps.sending, of_link);
+  const WarpsOfPairs warps = warps_of_pairs(call, 1);
+  const std::int64_t messages = works_of_pairs(call).messages;
+  const auto shared = [&](std::int64_t count) { return Bandwidth::from_bps(count * kernel.warp.bps() / messages); };
+  tuning.store_rate = shared(warps.receiving);
+  tuning.network_rate = shared(warps.sending);
+  tuning.copy_rate = tuning.reduce_rate = sending_rate(kernel, tuning.network_rate, of_link);
   if (kernel.receivers_read) tuning.fetch_rate = of_link;
+}
+
+/// With LL. Each thread moves a line in a trip, a block of 16 warps `trip_bytes`. A receiver's threads take a line as
+/// soon as its flag is there (src/device/prims_ll.h, LLGenericOp, readLL), while the sender's write the next ones. So
+/// bytes take the time of the receiver, which has as many warps or one less.
+void use_warps_of_ll(const CollectiveKernel::Protocol& protocol, const CollectiveCall& call, CollectiveTuning& tuning) {
+  constexpr double warps_of_a_block = 16;
+  const auto warps = static_cast<double>(warps_of_pairs(call, works_of_pairs(call).all).receiving);
+  const double bytes = static_cast<double>(protocol.trip_bytes.count()) * warps / warps_of_a_block;
+  tuning.copy_rate = tuning.reduce_rate = Bandwidth();
+  tuning.store_rate =
+      Bandwidth::from_bps(static_cast<std::int64_t>(bytes * 8e12 / static_cast<double>(protocol.full_trip.ps())));
 }
 
 /// Of both ways of a tree together, for a channel: the bytes of an all-reduce pass it once up and once down, and the
@@ -239,6 +252,8 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
           ? of_link
           : Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
                                                           static_cast<double>(protocol.full_trip.ps())));
+  if (pairs && tuning.protocol == Protocol::ll && protocol.trip_bytes > Bytes(0))
+    use_warps_of_ll(protocol, call, tuning);
   if (tuning.protocol != Protocol::simple) return;
   tuning.store_rate = kernel.store;
   if (pairs) use_warps(kernel, call, of_link, tuning);

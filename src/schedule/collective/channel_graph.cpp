@@ -2,7 +2,6 @@
 #include "schedule/collective/channel_graph.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "support/basics/contract.hpp"
 
@@ -104,35 +103,6 @@ std::uint32_t ChannelGraph::ring_member(std::uint32_t channel, std::uint32_t pos
     server = static_cast<std::uint32_t>(std::upper_bound(begin_.begin(), begin_.end(), position) - begin_.begin()) - 1;
   }
   return member_at(server, ring_in(server, channel).places[position - first_position(server)]);
-}
-
-// src/enqueue.cc, addP2pToPlan: parts of at least 64 KiB and at most 16 MiB in one server, of 64 KiB to 128 KiB over
-// several; at first so few that all peers' fit the channels.
-std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes, NcclVersion version) const {
-  constexpr std::int64_t min = 64 << 10;
-  const std::int64_t max = servers_ == 1 ? std::int64_t{16} << 20 : 128 << 10;
-  const std::uint32_t channels = std::bit_ceil(channels_);
-  const std::uint32_t most = version <= NcclVersion::v2_28 ? speeds_.early_peer_channels : speeds_.peer_channels;
-  std::uint32_t parts = most;
-  while (parts > 1 && parts * size_ > channels) parts /= 2;
-  parts = static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + min - 1) / min)));
-  while (2 * parts <= most && bytes > parts * max) parts *= 2;
-  return parts;
-}
-
-std::uint32_t ChannelGraph::max_peer_parts(NcclVersion version) const {
-  return peer_parts(std::int64_t{1} << 60, version);
-}
-
-// src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over
-// several servers up to 8 rounds with one server begin on the same channel.
-std::uint32_t ChannelGraph::peer_works(std::int64_t bytes, NcclVersion version) const {
-  constexpr std::uint32_t max = 8;
-  const std::uint32_t together = servers_ == 1 ? 1 : std::min(max, std::max(1U, per_server_));
-  const std::uint32_t channels = std::bit_ceil(channels_);
-  const std::uint32_t bases = (size_ + together - 1) / together;
-  const std::uint32_t of_a_channel = (bases * std::min(channels, peer_parts(bytes, version)) + channels - 1) / channels;
-  return std::min(max, together * of_a_channel);
 }
 
 }  // namespace weft

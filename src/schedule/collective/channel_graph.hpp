@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "schedule/collective/nccl_version.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -96,13 +95,6 @@ class ChannelGraph {
   /// Channels that a call has at most.
   std::uint32_t channels() const { return channels_; }
   const ChannelSpeeds& speeds() const { return speeds_; }
-  /// Parts into which NCCL divides a message of so many bytes from a member to another one, each on a channel of its
-  /// own; and how many there are at most.
-  std::uint32_t peer_parts(std::int64_t bytes, NcclVersion version) const;
-  std::uint32_t max_peer_parts(NcclVersion version) const;
-  /// Messages that a channel's thread block works on at a time, each a send and a receive, where every member sends so
-  /// many bytes to every other one.
-  std::uint32_t peer_works(std::int64_t bytes, NcclVersion version) const;
 
   std::uint32_t server_of(std::uint32_t member) const;
   std::uint32_t place_of(std::uint32_t member) const;

@@ -8,7 +8,8 @@
 
 namespace weft {
 
-/// collectives/choice/nccl_tuner.cpp says how; 2.28 has fewer channels to a peer than 2.30 (channel_graph.hpp).
+/// collectives/choice/nccl_tuner.cpp says how; 2.28 has other channels to a peer than 2.30
+/// (schedule/pairs/peer_messages.hpp).
 enum class NcclVersion : std::uint8_t { v2_18, v2_21, v2_23, v2_27, v2_28, v2_30 };
 
 /// In the order of the values.

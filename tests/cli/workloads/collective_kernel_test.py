@@ -88,19 +88,33 @@ class CollectiveKernel(ProgramTest):
         self.assertAlmostEqual(self.time(server("h100", **exchange))[0] - alone, expected, delta=1e6)
 
     def test_all_to_all_of_64(self):
-        # 64 messages of 1 MiB, the own one included, on 32 channels: a block works on two at a time, and of its 20 warps four
-        # receive each (NCCL src/device/sendrecv.h). They begin when the first chunks are there, over 900 GB/s of which 8 of 10
+        # 64 messages of 1 MiB, the own one included, on 32 channels: a block works on two at a time, which share what nine warps
+        # receive of one (NCCL src/device/sendrecv.h). They begin when the first chunks are there, over 900 GB/s of which 8 of 10
         # flits are data. Messages one after another would take twice as long.
         kernel = yaml.safe_load((SOURCE / "collectives/kernels/b200.yaml").read_text())
         text = server(collective="all_to_all", ranks=64, size="64 MiB")
         text["topology"]["design"] = "gb200_nvl72"
         text["network"] = NETWORK | {"mtu": "32 KiB", "header": "496 B", "wire_overhead": "160 B"}
-        copied = 1e12 * (1 << 20) / (4 * rate(kernel["warp_rate"]))
+        copied = 1e12 * (1 << 20) / (9 / 2 * rate(kernel["warp_rate"]))
         once = sum(microseconds(kernel[key]) for key in ("launch", "second_channel", "pair_buffers"))
         first_chunks = 1e12 * 64 * (512 << 10) / (0.8 * 900e9)
         time, _ = self.time(text)
         self.assertGreater(time, once + copied)
         self.assertLess(time, once + copied + first_chunks + 10e6)
+
+    def test_small_all_to_all(self):
+        # Up to NCCL 2.28 512 KiB to each of 2 GPUs use LL, in 16 parts of one chunk of 32 KiB. Each thread of nine warps takes a line of
+        # 8 B in a trip while ten warps send the next ones (NCCL src/device/prims_ll.h, sendrecv.h), after the first trip and its message.
+        exchange = {"collective": "all_to_all", "size": "1 MiB", "nccl_version": "2.28"}
+        alone, _ = self.time(server("none", **exchange))
+        ll = KERNEL["ll"]
+        expected = sum(microseconds(value) for value in (KERNEL["launch"], KERNEL["second_channel"], ll["trip"], ll["message"]))
+        expected += (32 << 10) * microseconds(ll["full_trip"]) / (9 * 32 * 8)
+        self.assertAlmostEqual(self.time(server("h100", **exchange))[0] - alone, expected, delta=1e4)
+        # One byte more to each, and they use Simple.
+        more = exchange | {"size": f"{(1 << 20) + 2} B"}
+        once = microseconds(KERNEL["pair_buffers"])
+        self.assertGreater(self.time(server("h100", **more))[0], alone + once)
 
     def test_ranges(self):
         # Each level takes its own values: of the smallest all-gather launch, two trips and the latency of a message.
