@@ -145,6 +145,12 @@ def exchange_launch(facts, row, nvlink):
     return facts.get("exchange_launch", {}).get(row.get("expert", 1), nvlink["launch"])
 
 
+def ring_latency(facts, ranks):
+    """us that a ring among all data-parallel ranks takes beside the bytes: `ring_step` us of a set for each of its steps, also of
+    those ranks that are not simulated."""
+    return facts.get("ring_step", 0) * (ranks - 1)
+
+
 def model_of(case, facts, row):
     """The path or name of the row's model."""
     if row.get("model") in facts.get("configurations", {}):
@@ -252,7 +258,7 @@ def experiment(case, facts, row, micro_batches, factor):
     inside = nvlink if tensor == 1 else alone
     design = of_gpu(facts, row, "server")
     group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
-    shard = dict(group)
+    shard = {**group, "launch_latency": f"{nvlink['launch'] + ring_latency(facts, data * context):g} us"}
     if simulated > server and tensor * context < server:
         shard |= {"algorithm": "hierarchical", "ranks_per_server": server // (tensor * context)}
     # Some kilobytes: the time at no bytes. All ranks end at once, as those of rings do; a tree's would begin the next exchange

@@ -24,8 +24,8 @@ from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, case_of, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import (  # noqa: E402
-    batch_of, deepspeed_stages, device_of, experiment, read, rows_of_plans, seconds_of, sets, shape_of, simulated_micro_batches, step, summary,
-    table_of, waiting_of)  # fmt: skip
+    FOLDER, batch_of, deepspeed_stages, device_of, experiment, read, ring_latency, rows_of_plans, seconds_of, sets, shape_of,
+    simulated_micro_batches, step, summary, table_of, waiting_of)  # fmt: skip
 
 
 def validate(*words):
@@ -107,6 +107,24 @@ class Published(ProgramTest):
         self.assertAlmostEqual(summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)], [0.13, 0.13, 0.13])[2], 100)
         # Whole TFLOP/s: 137 may be 136.5 to 137.5, a time by 0.36 % more or less.
         self.assertAlmostEqual(NARAYANAN[0].rounding / NARAYANAN[0].seconds, 0.5 / 137)
+
+    def test_rings_among_many_ranks_take_what_was_measured_for_each_step(self):
+        """MareNostrum 5: an all-reduce of 128 MiB has 2 (n - 1) steps, and takes longer than its bytes at the rate of 512 MiB on 16
+        GPUs. Sums and gathers of a job have n - 1 steps."""
+        lines = (FOLDER.parent / "marenostrum" / "measured.csv").read_text().splitlines()
+        times = {(int(gpus), int(size)): float(us) for gpus, size, us in (line.split(",") for line in lines if line[0].isdigit())}
+        rate = 2 * 15 / 16 * 2**29 / times[16, 2**29]
+        each = [(times[n, 2**27] - 2 * (n - 1) / n * 2**27 / rate) / (2 * (n - 1)) for n in (64, 128, 256)]
+        facts = read("mlperf_gpt3")
+        self.assertAlmostEqual(facts["ring_step"], statistics.fmean(each), delta=0.05)
+        self.assertAlmostEqual(ring_latency(facts, 11), 10 * 7.6)
+        self.assertEqual(ring_latency({}, 336), 0)
+        row = next(row for row in rows_of_plans(facts) if row["name"] == "3.1 on 10752")
+        with case_of(weft_testing.WEFT, self.folder) as case:
+            collectives = experiment(case, facts, row, 8, 1)["workload"]["collectives"]
+        for kind in ("shard", "data"):  # 335 steps, and the time of a call
+            self.assertAlmostEqual(float(collectives[kind]["launch_latency"].split()[0]), 63 + 335 * 7.6, delta=0.1)
+        self.assertEqual(collectives["tensor"]["launch_latency"], "33 us")
 
     def test_clock_of_less_power_is_between_two_that_were_measured(self):
         """FlashAttention-3 forward, head size 64, no mask, 2048 to 8192 keys, TFLOP/s: an H100 PCIe of 114 multiprocessors and 350 W
