@@ -6,6 +6,7 @@ import collections
 import copy
 import dataclasses
 import json
+import math
 import pathlib
 
 import yaml
@@ -245,6 +246,12 @@ def deepspeed_stages(blocks, stages, with_embeddings):
     return numbers
 
 
+def apart_of_data(row):
+    """From a data-parallel rank to the next one: the ranks of the dimensions that stand before the data-parallel one in `order`."""
+    before = row.get("order", "tp-cp-ep-dp-pp").partition("dp")[0].split("-")
+    return math.prod(row.get(name, 1) for name, short in (("tensor", "tp"), ("context", "cp"), ("pipeline", "pp")) if short in before)
+
+
 def experiment(case, facts, row, micro_batches, factor):
     tensor, context, pipeline = (row.get(key, 1) for key in ("tensor", "context", "pipeline"))
     data = row["gpus"] // (tensor * context * pipeline)
@@ -259,8 +266,9 @@ def experiment(case, facts, row, micro_batches, factor):
     design = of_gpu(facts, row, "server")
     group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
     shard = {**group, "launch_latency": f"{nvlink['launch'] + ring_latency(facts, data * context):g} us"}
-    if simulated > server and tensor * context < server:
-        shard |= {"algorithm": "hierarchical", "ranks_per_server": server // (tensor * context)}
+    apart = apart_of_data(row)
+    if simulated > server and apart < server:
+        shard |= {"algorithm": "hierarchical", "ranks_per_server": server // apart}
     # Some kilobytes: the time at no bytes. All ranks end at once, as those of rings do; a tree's would begin the next exchange
     # one after the other, and exchanges in rounds would then disturb each other.
     magnitudes = {**group, "algorithm": "recursive_doubling", "launch_latency": f"{alone['launch']} us"}
@@ -303,6 +311,8 @@ def experiment(case, facts, row, micro_batches, factor):
             workload[key] = row[key]
     if "overlap" in row:
         workload["tensor_overlap"] = facts["tensor_overlaps"][row["overlap"]]
+    if row.get("amax_ranks") == "tensor":
+        workload["collectives"]["tensor_context"] = magnitudes
     if copies < data:
         workload["symmetry"] = {"data": copies}
     workload = merged(workload, row.get("workload", {}))  # keys of the experiment as they are

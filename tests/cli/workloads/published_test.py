@@ -24,8 +24,8 @@ from oracles.published_steps import NARAYANAN, predict, rows_of  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, case_of, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import (  # noqa: E402
-    FOLDER, batch_of, deepspeed_stages, device_of, experiment, read, ring_latency, rows_of_plans, seconds_of, sets, shape_of,
-    simulated_micro_batches, step, summary, table_of, waiting_of)  # fmt: skip
+    FOLDER, apart_of_data, batch_of, deepspeed_stages, device_of, experiment, read, ring_latency, rows_of_plans, seconds_of,
+    sets, shape_of, simulated_micro_batches, step, summary, table_of, waiting_of)  # fmt: skip
 
 
 def validate(*words):
@@ -49,6 +49,15 @@ class Published(ProgramTest):
             self.assertEqual(sum(deepspeed_stages(shape_of({}, plan)[0], plan["pipeline"], plan.get("embeddings_as_blocks", False))),
                              int(plan["shape"].split("x")[0]))  # fmt: skip
         self.assertEqual({plan["precision"] for plan in plans if plan["options"] == "bf16"}, {"bf16"})
+
+    def test_data_ranks_in_and_between_servers(self):
+        """How far a data-parallel rank is from the next one follows from the order of the dimensions: a rack of 64 has one copy
+        of 4 x 2 x 8 ranks if stages stand before data-parallel ranks, and eight neighbours of 4 x 2 otherwise."""
+        plan = {"tensor": 4, "context": 2, "pipeline": 8}
+        self.assertEqual(apart_of_data(plan), 8)
+        self.assertEqual(apart_of_data({**plan, "order": "tp-cp-ep-pp-dp"}), 64)
+        self.assertEqual(apart_of_data({**plan, "order": "tp-cp-dp-ep-pp"}), 8)
+        self.assertEqual(apart_of_data({}), 1)
 
     def test_rows_means_and_drawing(self):
         drawing = self.folder / "published.svg"
