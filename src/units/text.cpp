@@ -188,8 +188,8 @@ std::optional<std::int64_t> parse(std::string_view text, const Kind& kind, Quant
   if (unit_name.empty()) {
     // Sizes are mostly meant in bytes; of times and rates no unit is.
     const bool bytes = kind.units.front().name == "B";
-    return fail("a number without a unit; " +
-                (bytes ? "write for example " + quoted(std::string(whole) + " B") : example));
+    const std::string in_bytes = "write for example '" + std::string(whole) + " B'";
+    return fail("a number without a unit; " + (bytes ? in_bytes : example));
   }
   if (std::string_view(",._'+-0123456789").find(unit_name.front()) != std::string_view::npos) {
     return fail("a malformed number; " + example);
