@@ -20,7 +20,7 @@ WIDE = {**DENSE, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_lay
 # Name: model, parallelism, other keys, fidelity.
 CASES = {
     "tensor and pipeline": (DENSE, {"tensor": 2, "pipeline": 2, "sequence": True, "sharding": "optimizer"},
-                            {"micro_batches": 3, "steps": 2}, "packet"),
+                            {"micro_batches": 3, "steps": 2, "overlap_parameters": True}, "packet"),
     "context and shards": (DENSE, {"context": 2, "sharding": "parameters", "prefetch": 2}, {"micro_batches": 2}, "packet"),
     "persistent GEMMs beside collectives": (WIDE, {"sharding": "parameters", "prefetch": 1},
                                             {"framework": "pytorch_compiled", "micro_batch": 4, "sequence_length": 1024,

@@ -79,7 +79,10 @@ def rows_of_plans(facts):
             names[name] += 1
             again = f", again ({names[name]})" if names[name] > 1 else ""
             one = {"name": name + again, **facts["options"][one["options"]], **one}
-        rows.append({**facts["defaults"], **one})
+        row = {**facts["defaults"], **one}
+        if "workload" in row:
+            row["workload"] = merged(facts["defaults"].get("workload", {}), row["workload"])
+        rows.append(row)
     return rows
 
 
@@ -364,11 +367,7 @@ def step(case, facts, row, change=lambda experiment: experiment):
     def seconds(micro_batches):
         changed = copy.copy(case)
         changed.experiment = change(experiment(case, facts, row, micro_batches, factor))
-        first = changed.run()[0].time * 1e-12
-        if not changed.experiment["workload"].get("overlap_parameters"):
-            return first
-        # Gathers beside the next step's forward pass: the second step has those of the first one, and the last one's end the run.
-        return changed.run({"workload.steps": 2})[0].time * 1e-12 - first
+        return changed.run()[0].time * 1e-12
 
     many, most, group = micro_batches_of(row), simulated_micro_batches(row), row.get("pipeline", 1)
     if most == many:

@@ -24,7 +24,10 @@ void StagePlanner::end_of_step() {
   if (description_.offload_parameters && !description_.offload_optimizer)
     transfer(Way::to_host, Bytes(kept_elements() * parameter_bytes_), "parameters to host", {last_compute_});
   for (const std::uint32_t place : after_optimizer_) result_.after[place] = -1 - last_compute_;
-  gather_parameters();
+  if (!gathers_late()) return;
+  const std::int32_t last = gather_parameters();
+  if (last == no_operation) return;
+  for (const std::uint32_t place : first_forward_) result_.after[place] = -1 - last;
 }
 
 void StagePlanner::reduce_at_end(GroupKind group, std::int64_t elements, std::string_view what) {
@@ -120,32 +123,6 @@ void StagePlanner::step_optimizer() {
   operation.duration = setup_.pass.times->of(kernel);
   operation.slowed = setup_.pass.times->beside(kernel);
   add(operation, {}, reductions_);
-}
-
-void StagePlanner::gather_parameters() {
-  if (!gathers_late()) return;
-  const std::int32_t optimizer = last_compute_;
-  std::int32_t last = no_operation;
-  for (Chunk& chunk : chunks_) {
-    start_buckets(chunk);
-    for (auto at = chunk.pending.rbegin(); at != chunk.pending.rend(); ++at) {
-      if (alone(at->group)) continue;
-      const Bytes size(at->bucket.size.count() / gradient_bytes_ * parameter_bytes_);
-      PlannedOperation operation =
-          collective(at->group, CollectiveKind::all_gather, size, Stream::parameters, "parameters");
-      operation.phase = Phase::optimizer;
-      last = add(operation, {optimizer});
-      // Parts above the bucket's lowest one have had their last piece, unless a later bucket has more of them.
-      for (std::size_t part = at->bucket.ready_after; part < chunk.parts.size(); ++part) wait(chunk, part, last);
-    }
-  }
-  if (last == no_operation || description_.overlap_parameters) return;
-  for (Chunk& chunk : chunks_)
-    for (std::size_t part = 0; part < chunk.parts.size(); ++part) wait(chunk, part, last);
-}
-
-void StagePlanner::wait(const Chunk& chunk, std::size_t part, std::int32_t position) {
-  if (chunk.waits[part] != no_place) result_.after[chunk.waits[part]] = -1 - position;
 }
 
 }  // namespace weft

@@ -41,6 +41,26 @@ std::int32_t StagePlanner::gather(const Part& part, const SlotWalk& walk) {
   return last;
 }
 
+std::int32_t StagePlanner::gather_parameters() {
+  std::int32_t last = no_operation;
+  for (Chunk& chunk : chunks_) {
+    start_buckets(chunk);
+    for (auto at = chunk.pending.rbegin(); at != chunk.pending.rend(); ++at) {
+      if (alone(at->group)) continue;
+      const Bytes size(at->bucket.size.count() / gradient_bytes_ * parameter_bytes_);
+      PlannedOperation operation =
+          collective(at->group, CollectiveKind::all_gather, size, Stream::parameters, "parameters");
+      operation.phase = Phase::optimizer;
+      last = add(operation, {last_compute_});
+      wait_for_optimizer();
+      // Parts above the bucket's lowest one have had their last piece, unless a later bucket has more of them.
+      for (std::size_t part = at->bucket.ready_after; part < chunk.parts.size(); ++part) chunk.awaited[part] = last;
+    }
+    chunk.pending.clear();
+  }
+  return last;
+}
+
 void StagePlanner::wait_for_optimizer() {
   if (last_compute_ != no_operation) return;  // something has been computed in this step, after that
   after_optimizer_.push_back(static_cast<std::uint32_t>(result_.after.size()));

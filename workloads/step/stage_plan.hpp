@@ -68,6 +68,7 @@ struct StagePlan {
   Time compute;  ///< of the step
   double flops = 0;
   HeldParameters parameters;
+  std::uint32_t gathers_at_start = 0;  ///< operations before the first pass, which goes on beside them
 
   std::span<const std::int32_t> after_of(const PlannedOperation& operation) const {
     return {after.data() + operation.after_begin, operation.after_count};

@@ -18,6 +18,8 @@ StagePlanner::StagePlanner(const StageSetup& setup, std::uint32_t rank)
 
 StagePlan StagePlanner::make() {
   find_last_slots();
+  if (gathers_at_start()) gather_parameters();
+  result_.gathers_at_start = static_cast<std::uint32_t>(result_.operations.size());
   const auto slots = setup_.schedule->slots(setup_.shape, rank_);
   for (PipelineSlot slot; slots->next(slot);) {
     std::vector<SlotWalk> walks{start(slot)};
@@ -57,7 +59,8 @@ void StagePlanner::make_chunks() {
       add_part(chunk, -1, head_, head_tensors_);
     }
     chunk.gathered.assign(chunk.parts.size(), no_operation);
-    chunk.waits.assign(chunk.parts.size(), no_place);
+    chunk.awaited.assign(chunk.parts.size(), no_operation);
+    chunk.started.assign(chunk.parts.size(), false);
     chunks_.push_back(std::move(chunk));
   }
   std::int64_t gemms = 0;

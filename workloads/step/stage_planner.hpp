@@ -33,7 +33,8 @@ struct Chunk {
   std::uint32_t stage = 0;
   std::vector<Part> parts;
   std::vector<std::int32_t> gathered;  ///< the newest gathering of each part's parameters, or no_operation
-  std::vector<std::uint32_t> waits;    ///< of each part's first operation: where its place in StagePlan::after is
+  std::vector<std::int32_t> awaited;   ///< the gathering at the start of the step that each part's first pass waits for
+  std::vector<bool> started;           ///< parts that have had a forward pass
   std::deque<Pending> pending;         ///< buckets to come
   std::uint32_t bucket_number = 0;
 };
@@ -63,7 +64,6 @@ class StagePlanner {
 
  private:
   static constexpr std::int32_t no_operation = StagePlan::no_operation;
-  static constexpr std::uint32_t no_place = UINT32_MAX;
 
   // The model
   void make_chunks();
@@ -174,11 +174,14 @@ class StagePlanner {
   void step_optimizer();
   /// Kernels that each go over all parameters.
   PlannedOperation whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const;
-  bool gathers_late() const { return plan_.sharding == Sharding::optimizer || plan_.sharding == Sharding::gradients; }
-  /// Parameters in forward order, so that the parameters which the next step needs first come first. Its parts wait for
-  /// theirs, or, if gathering does not overlap, all for the last.
-  void gather_parameters();
-  void wait(const Chunk& chunk, std::size_t part, std::int32_t position);
+  bool shards_state() const { return plan_.sharding == Sharding::optimizer || plan_.sharding == Sharding::gradients; }
+  /// Each part's first pass waits for its own parameters, as with Megatron-LM's --overlap-param-gather, whose forward
+  /// hooks start them (megatron/core/distributed/distributed_data_parallel.py, _make_forward_pre_hook).
+  bool gathers_at_start() const { return shards_state() && description_.overlap_parameters; }
+  /// All first passes of the next step wait for the last of them.
+  bool gathers_late() const { return shards_state() && !description_.overlap_parameters; }
+  /// Parameters in forward order, so that what is needed first comes first; gives the last of them.
+  std::int32_t gather_parameters();
 
   // Transfers between the device and the memory of the host (stage_offload.cpp)
   enum class Way : std::uint8_t { to_host, to_device };
@@ -217,6 +220,7 @@ class StagePlanner {
   std::vector<std::int32_t> sent_;  // what the next computation waits for
   std::vector<std::int32_t> reductions_;
   std::vector<std::uint32_t> after_optimizer_;  // places in StagePlan::after: the optimizer of the step before
+  std::vector<std::uint32_t> first_forward_;    // the same: the last of its parameters, if they are gathered late
   std::array<std::int32_t, 2> last_transfer_{no_operation, no_operation};  // by Way
   std::vector<std::int32_t> gradients_on_host_;
 };

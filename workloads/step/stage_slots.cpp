@@ -160,11 +160,14 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   if (walk.host_waits != no_operation) host_waits_ = std::exchange(walk.host_waits, no_operation);
   std::vector<std::int32_t> waits = std::exchange(sent_, {});
   if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
-  const bool first =
-      gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
+  const bool first = walk.slot.pass == PipelineSlot::Pass::forward && !walk.chunk->started[walk.part];
+  if (first) {
+    walk.chunk->started[walk.part] = true;
+    waits.push_back(walk.chunk->awaited[walk.part]);
+  }
   const std::int32_t position = add(operation, {walk.chain, gathered, launch(segment, operation)}, waits);
-  if (first) {  // a place for its dependency on the step before: not known yet
-    walk.chunk->waits[walk.part] = static_cast<std::uint32_t>(result_.after.size());
+  if (first && gathers_late()) {  // a place for its dependency on the step before: not known yet
+    first_forward_.push_back(static_cast<std::uint32_t>(result_.after.size()));
     result_.after.push_back(StagePlan::no_operation);
     ++result_.operations.back().after_count;
   }

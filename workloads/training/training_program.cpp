@@ -50,7 +50,7 @@ class TrainingProgram final : public RankProgram {
   }
 
   std::size_t read_ahead() const override {
-    std::uint64_t outstanding = 0;
+    std::uint64_t outstanding = plan_.gathers_at_start;
     const TrainingEvents& events = workload_.job().events;
     if (events.checkpoints.targets.count > 0)
       outstanding += 2 * (workload_.checkpoint_use().plan().pieces(rank_.value()) + 2);

@@ -164,18 +164,20 @@ class Published(ProgramTest):
         self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
         self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
 
-    def test_parameters_gathered_beside_the_next_step(self):
-        """A row with overlap_parameters takes the second of two steps, as long as the third; the first one's end has its gathers behind it."""
+    def test_parameters_gathered_beside_the_forward_pass(self):
+        """One step is as long as each of several: parameters are gathered at its start. Behind the step it is longer."""
         facts = read("together_b200")
         row = next(plan for plan in rows_of_plans(facts) if plan["name"] == "Nemotron-4 15B fp8 on 64")
         with case_of(weft_testing.WEFT, self.folder) as case:
             case.experiment = experiment(case, facts, row, simulated_micro_batches(row), waiting_of(case, facts, row).factor())
             self.assertTrue(case.experiment["workload"]["overlap_parameters"])
             one, two, three = (case.run({"workload.steps": steps})[0].time * 1e-12 for steps in (1, 2, 3))
+            behind = case.run({"workload.overlap_parameters": False})[0].time * 1e-12
             found = step(case, facts, row)
-        self.assertAlmostEqual(found, two - one, places=9)
-        self.assertAlmostEqual(three - two, found, delta=1e-3 * found)
-        self.assertLess(found, one)
+        self.assertEqual(found, one)
+        for steps, seconds in ((2, two), (3, three)):
+            self.assertAlmostEqual(seconds, steps * one, delta=1e-3 * seconds)
+        self.assertLess(1.01 * one, behind)
 
     def test_one_constant_at_a_time_is_varied(self):
         device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"

@@ -201,6 +201,48 @@ TEST(TrainingPrograms, OptimizerStateInGroups) {
   }
 }
 
+// Megatron-LM's --overlap-param-gather: the first forward pass of each part waits for the bucket that completes its
+// parameters and not for later ones (megatron/core/distributed/distributed_data_parallel.py, _make_forward_pre_hook).
+// So buckets are gathered in the order of the forward pass at the start of each step, and the first one of the next
+// step waits for the optimizer. Without it they follow the optimizer, and all passes wait for the last one.
+TEST(TrainingPrograms, ParametersAreGatheredBesideTheForwardPass) {
+  const std::string more = ", steps: 2, clip_gradients: false";
+  for (const bool beside : {true, false}) {
+    const auto workload = job(small_model, "data: 2, sharding: optimizer",
+                              more + ", overlap_parameters: " + (beside ? "true" : "false"), 2);
+    const auto operations = operations_of(*workload, 0);
+    const std::size_t step = operations.size() / 2;
+    std::vector<std::uint64_t> gathers[2];
+    std::uint64_t first_pass = 0, optimizer = 0;
+    std::set<std::uint64_t> awaited;  // gathers that a pass of the second step waits for
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const Operation& operation = operations[i];
+      const bool gather = operation.call != nullptr && operation.call->kind == CollectiveKind::all_gather;
+      if (gather) gathers[i / step].push_back(operation.id);
+      if (i < step && operation.label.find("optimizer") != std::string::npos && !gather) optimizer = operation.id;
+      const bool pass = operation.kind == Operation::Kind::compute && i >= step;
+      if (pass && first_pass == 0) first_pass = operation.id;
+      if (!pass) continue;
+      for (const std::uint64_t earlier : operation.after) awaited.insert(earlier);
+    }
+    ASSERT_GT(gathers[0].size(), 4U);
+    // Passes are read beside all of them, however many there are.
+    EXPECT_EQ(workload->program(Rank(0))->read_ahead(), 512 + (beside ? gathers[0].size() : 0));
+    EXPECT_EQ(gathers[0].size(), gathers[1].size());
+    const std::vector<std::uint64_t>& of_second_step = gathers[beside ? 1 : 0];
+    EXPECT_LT(of_second_step.back(), first_pass);
+    EXPECT_GT(of_second_step.front(), optimizer);
+    std::size_t found = 0;
+    for (const std::uint64_t gather : of_second_step) found += awaited.count(gather);
+    EXPECT_EQ(awaited.count(of_second_step.back()), 1U);
+    // Of buckets that share a part, its pass waits for the later one: at least one in two.
+    if (beside)
+      EXPECT_GE(2 * found, of_second_step.size());
+    else
+      EXPECT_EQ(found, 1U);
+  }
+}
+
 // DualPipe keeps two copies of the model. Data-parallel ranks sum the gradients of a rank's stages; what ZeRO then
 // leaves to the rank, all of them or 1/d, is summed with the rank that has the other copies.
 TEST(TrainingPrograms, BothCopiesSumWhatIsLeftToARank) {
