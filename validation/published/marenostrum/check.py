@@ -34,6 +34,8 @@ def check(case):
         known = "calibrated on" if gpus in CALIBRATED else "predicted"
         for size, pair in cluster.add_sizes(gpus, sizes_of(gpus)).items():
             pairs.setdefault((known, "up to 16 KiB" if size <= SMALL else "larger"), []).append(pair)
-    for (known, name), found in pairs.items() if case.compares else ():
+    if not case.compares:
+        return
+    for (known, name), found in pairs.items():
         add_errors(case, f"{name}, {known}", found)
     cluster.add_changes(CHANGES)
