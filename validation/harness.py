@@ -69,7 +69,7 @@ class Case:
     """One folder with README.md, check.py and experiment.yaml, unless check.py names another experiment. In `with`, because
     its program for all runs has to end."""
 
-    def __init__(self, folder, root, weft, scratch, module):
+    def __init__(self, folder, root, weft, scratch, module, compares=True):
         self.folder = folder
         self.name = folder.relative_to(root).as_posix()
         self.weft = weft
@@ -79,6 +79,9 @@ class Case:
         self.experiment = yaml.safe_load(experiment.read_text())
         self.source = module.SOURCE
         self.mpi_ranks = getattr(module, "MPI_RANKS", 1)
+        # False where only what is held to a tolerance is wanted (scripts/validate --held): check.py leaves out long runs
+        # of which nothing but compared rows comes.
+        self.compares = compares
         self.rows = []
         self.server = None
 

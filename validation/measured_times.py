@@ -61,6 +61,8 @@ class Cluster:
 
     def add_changes(self, changes):
         """A row for each (size, numbers of GPUs, description of the change, the change)."""
+        if not self.case.compares:
+            return
         for size, counts, what, change in changes:
             add_times(self.case, f"one change, {named(size)} on {', '.join(map(str, counts))} {self.what}: {what}",
                       [self.measured[gpus, size] for gpus in counts], [self.time(gpus, size, change) for gpus in counts])

@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "validation"
 BEGIN, END = "<!-- families begin -->", "<!-- families end -->"
 HEADINGS = ["quantity", "expected", "weft", "error", "verdict"]
+COMPARED = "compared"
 NOTE = "<!-- scripts/validate --update-docs writes this page. -->"
 
 
@@ -96,10 +97,18 @@ def promises(folder=FOLDER):
     return found
 
 
-def differences(rows, cases, folder=FOLDER):
+def left_out(rows, cases, folder=FOLDER):
+    """Promises of the pages for these cases that are only compared, and that are not among the rows."""
+    there = {promise for promise in promises(folder) if promise[0] in cases and promise[-1] == COMPARED}
+    return there - promises_of(rows)
+
+
+def differences(rows, cases, folder=FOLDER, compares=True):
     """Lines with promises of the pages for these cases that the rows do not fulfil, and rows that the pages do not
-    have."""
+    have. Without `compares`, rows that are only compared may be missing, in a case that has others."""
     there, here = {promise for promise in promises(folder) if promise[0] in cases}, promises_of(rows)
+    if not compares:
+        there -= {promise for promise in left_out(rows, cases, folder) if promise[0] in {row.case for row in rows}}
     return [f"{who}: {' | '.join(promise)}" for who, promises_ in (("docs/validation has", there - here),
                                                                   ("this run gives", here - there))
             for promise in sorted(promises_)]

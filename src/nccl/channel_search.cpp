@@ -316,6 +316,7 @@ class ChannelSearch {
   void find_next(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order, NextGpus& next) const {
     if (order == Order::by_number) return next.push_back(step + 1);
     if (order == Order::as_last_channel) return next.push_back(graph_.channels.back().gpus[step + 1]);
+    if (system_.count(Kind::nvswitch) > 0) return next_neighbours(gpu, next);
     const bool sorts_by_net = back.to_net != nowhere;
     boost::container::small_vector<Score, 16> scores;
     for (std::uint32_t i = 1; i < gpus_; ++i) {
@@ -346,22 +347,18 @@ class ChannelSearch {
     });
     if (sorts_by_net && back.to_net != step + 1 && alike) std::reverse(scores.begin(), scores.end());
     for (const Score& score : scores) next.push_back(score.gpu);
-    if (system_.count(Kind::nvswitch) > 0) keep_neighbours(gpu, next);
   }
 
-  /// Behind NVSwitches a GPU talks to its neighbours by number only.
-  void keep_neighbours(std::uint32_t gpu, NextGpus& next) const {
+  /// Behind NVSwitches a GPU talks to its neighbours by number only, so that no other GPU needs a score.
+  void next_neighbours(std::uint32_t gpu, NextGpus& next) const {
     const std::uint32_t before = (gpu + gpus_ - 1) % gpus_;
     const std::uint32_t after = (gpu + 1) % gpus_;
     const bool tree = graph_.pattern == GraphPattern::balanced_tree || graph_.pattern == GraphPattern::split_tree;
     const std::array<std::uint32_t, 2> both = is_ring() ? std::array{before, after} : std::array{after, before};
     const std::size_t wanted = (is_ring() || tree) && before != after ? 2 : 1;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < wanted; ++i) {
-      const auto found = std::find(next.begin() + kept, next.end(), both[i]);
-      if (found != next.end()) std::swap(next[kept++], *found);
-    }
-    next.resize(kept);
+    for (std::size_t i = 0; i < wanted; ++i)
+      if (used_[both[i]] == 0 && !system_.path(Kind::gpu, gpu, Kind::gpu, both[i]).links.empty())
+        next.push_back(both[i]);
   }
 
   // ncclTopoFollowPath: takes bandwidth from all links of a path, or nothing if one has too little.

@@ -19,11 +19,11 @@ SHOWN = Row("pfc/victim", "Zhu et al. 2015", "its rate", "20 Gb/s", "21 Gb/s", "
 
 
 class ValidationPages(unittest.TestCase):
-    def differences(self, *rows):
+    def differences(self, *rows, **how):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "pfc.md").write_text(pages.family_page("pfc", [HELD, SHOWN]))
-            return pages.differences(rows, {HELD.case, SHOWN.case, "pfc/port_fair"}, folder)
+            return pages.differences(rows, {HELD.case, SHOWN.case, "pfc/port_fair"}, folder, **how)
 
     def test_rows_as_written(self):
         self.assertEqual(self.differences(HELD, SHOWN), [])
@@ -46,6 +46,13 @@ class ValidationPages(unittest.TestCase):
 
     def test_rows_come_and_go(self):
         self.assertEqual(self.differences(HELD), ["docs/validation has: pfc/victim | its rate | 20 Gb/s | compared"])
+
+    def test_only_what_is_compared_may_be_left_out(self):
+        other = dataclasses.replace(SHOWN, quantity="the rate of others")
+        self.assertEqual(self.differences(HELD, other, compares=False), ["this run gives: pfc/victim | the rate of others | 20 Gb/s | compared"])
+        self.assertEqual(self.differences(SHOWN, compares=False), ["docs/validation has: pfc/headroom | |drops| of 2 | 0 ± 1 packets | pass"])
+        # A case of which nothing ran.
+        self.assertEqual(self.differences(HELD, compares=False), ["docs/validation has: pfc/victim | its rate | 20 Gb/s | compared"])
 
     def test_every_case_has_its_section(self):
         cases = {path.parent.relative_to(ROOT / "validation").as_posix() for path in ROOT.glob("validation/*/*/check.py")}
