@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 from support.console import Parser
+from weft_commands.quantities import time_text
 
 from . import registry
 from .errors import StudyError, did_you_mean, unzipped_bytes
@@ -108,9 +109,9 @@ def as_text(data):
     def numbers(values, unit=""):
         return ", ".join(f"{kind} {value:,}{unit}" for kind, value in values.items()) or "none"
 
-    lines = [f"{data['experiment']}: {data['format']} of {data['ranks']:,} ranks",
+    lines = [f"{data['experiment']}: {data['format']} of {data['ranks']:,} rank{'' if data['ranks'] == 1 else 's'}",
              f"  operations  {numbers(data['operations'])}", f"  bytes       {numbers(data['bytes'], ' B')}"]
-    lines += [f"  compute     {data['compute_seconds']:.9g} s of all ranks"] if data.get("compute_seconds") else []
+    lines += [f"  compute     {time_text(data['compute_seconds'] * 1e12)} of all ranks"] if data.get("compute_seconds") else []
     lines += [f"  beside it   {path}" for path in data["files"]]
     lines += [f"  ignored     {one['place']}: {one['what']}" for one in data["ignored"]]
     lines += [f"  refused     {one['place']}: {one['what']}" for one in data["refused"]]

@@ -2,19 +2,17 @@
 """The command line of `weft report`."""
 
 import argparse
-import os
 import pathlib
 import signal
 import sys
-import tempfile
 
 from report_page.page import page
 from report_page.reading import ReportError, RunFile, open_report_file
 from report_page.run_report import run_report
 from report_page.sweep import sweep_report
 from support.console import output_failed, print_any_name
-from support.errors import StudyError
-from support.output_files import output_path
+from support.errors import OutputError, StudyError
+from support.output_files import output_path, write_whole
 
 DESCRIPTION = """Write one HTML page about runs of weft, or about a sweep. It needs no network and no other file.
 
@@ -40,26 +38,6 @@ def parse(words):
 def read(path, exact):
     file = open_report_file(path)
     return run_report(file, exact) if isinstance(file, RunFile) else sweep_report(file)
-
-
-def write_whole(path, data, inputs=()):
-    """Writes the whole file or nothing."""
-    path = output_path(path, inputs)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-            os.replace(name, path)
-        except BaseException:
-            pathlib.Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ReportError(f"cannot write '{path}': {error.strerror}", code=3) from None
 
 
 def run(options):
@@ -96,6 +74,9 @@ def main(words):
     except StudyError as error:
         print(f"report: {error}", file=sys.stderr)
         return 2
+    except OutputError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 3
     except OSError as error:
         return output_failed("report", error)
     except MemoryError:

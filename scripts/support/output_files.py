@@ -3,8 +3,9 @@
 
 import os
 import pathlib
+import tempfile
 
-from .errors import StudyError
+from .errors import OutputError, StudyError
 
 HDF5 = b"\x89HDF\r\n\x1a\n"  # HDF5 File Format Specification, section II.A
 
@@ -27,6 +28,26 @@ def output_path(path, inputs=()):
         raise StudyError(f"cannot write '{path}': it exists and is not a regular file")
     refuse_input(path, inputs)
     return pathlib.Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def write_whole(path, data, inputs=()):
+    """Writes all bytes of a file, whose folder is made if absent, or nothing. OutputError if it cannot be written."""
+    path = output_path(path, inputs)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
+            os.replace(name, path)
+        except BaseException:
+            pathlib.Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError(path, error) from None
 
 
 def results_path(path, inputs=()):

@@ -3,7 +3,7 @@
 
 from statistics import median
 
-from weft_commands.quantities import change_text, percent_text, quantity_text, rate_text, time_text
+from weft_commands.quantities import change_text, factor_text, is_factor, percent_text, quantity_text, rate_text, time_text
 
 MAX_STRAGGLERS = 4
 # A part that changed by more than this many times the whole has no share of it to speak of.
@@ -27,9 +27,17 @@ def verdict(found):
     what = row["what"]
     if row["change"] == 0:
         return f"{second} is as fast as {first}, to the last picosecond: {what} {time_text(row['first'])}."
-    word = "slower" if row["change"] > 0 else "faster"
-    by = "" if row["percent"] is None else f"{abs(row['percent']):.3g} % "
-    return f"{second} is {by}{word} than {first}: {what} {pair(row)}, {change_text(row['change'], 'ps')}."
+    return f"{second} {took(row)} {first}: {what} {pair(row)}, {change_text(row['change'], 'ps')}."
+
+
+def took(row):
+    """How much more or less time, as the verb of the second run."""
+    word = "longer than" if row["change"] > 0 else "less time than"
+    if row["percent"] is None:
+        return f"takes {word}"
+    if is_factor(row["percent"]):
+        return f"takes {factor_text(row['percent'])} as long as"
+    return f"takes {abs(row['percent']):.3g} % {word}"
 
 
 def cut_short(names):

@@ -47,6 +47,20 @@ def change_text(value, unit):
     return quantity_text(value, unit) if value <= 0 else f"+{quantity_text(value, unit)}"
 
 
+# A change by more percent is a factor: nobody reads how large 119,946 % is.
+MOST_PERCENT = 1000
+
+
+def is_factor(percent):
+    return percent >= MOST_PERCENT
+
+
+def factor_text(percent):
+    """How many times the first value the second one is."""
+    factor = 1 + percent / 100
+    return f"{factor:,.0f} times" if factor < 1e9 else f"{factor:.3g} times"
+
+
 def percent_text(value):
-    """A quotient in percent with its sign; "-" if there is none."""
-    return "-" if value is None else f"{value:+.1f} %" if abs(value) < 1000 else f"{value:+,.0f} %" if abs(value) < 1e6 else f"{value:+.3g} %"
+    """A change in percent with its sign, of large ones the factor; "-" if there is none."""
+    return "-" if value is None else factor_text(value) if is_factor(value) else f"{value:+.1f} %"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Shows the slowdown of messages, which is their time from issue to the last byte over that on an idle network, by size:
-percentiles of classes of about as many messages each, as papers on congestion control draw it.
+percentiles of classes of about as many messages each, as papers on congestion control draw it. With --times it shows
+their times instead, which are the completion times of flows.
 
 Percentiles are at most 0.07 % above the exact values, and the file may be of any size.
 
@@ -15,12 +16,13 @@ import numpy as np
 
 import weft_results
 from weft_commands.program import CommandError, Parser, number_of_rows
-from weft_commands.quantities import TIMES, rounded, size_text
+from weft_commands.quantities import TIMES, rounded, size_text, time_text
 
 SHARES = (50, 95, 99)
 COLUMNS = ["bytes", "issued", "delivered", "ideal"]
-# Slowdowns from 2^-4 to 2^28 in steps of an octave's 1024th; the ends take what is beyond.
-LOWEST, OCTAVES, STEPS = -4, 32, 1024
+# Slowdowns from 2^-4 to 2^28, or times from 2^10 to 2^42 ps (1 ns to 4 s), in steps of an octave's 1024th; the ends take
+# what is beyond.
+LOWEST_SLOWDOWN, LOWEST_TIME, OCTAVES, STEPS = -4, 10, 32, 1024
 
 
 def picoseconds(text):
@@ -37,6 +39,7 @@ def parse(words):
     parser.add_argument("--job", metavar="NAME", help="only messages of this job")
     parser.add_argument("--since", metavar="TIME", type=picoseconds, default=0, help="only messages issued then or later")
     parser.add_argument("--until", metavar="TIME", type=picoseconds, default=float("inf"), help="only messages issued before")
+    parser.add_argument("--times", action="store_true", help="times instead of slowdowns; in JSON in ps")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     return parser.parse_args(words)
 
@@ -79,7 +82,8 @@ class Chosen:
     def blocks(self):
         for block in self.run.blocks("messages", self.columns):
             chosen = self.where(block)
-            yield block["bytes"][chosen], (block["delivered"] - block["issued"])[chosen] / block["ideal"][chosen]
+            times = (block["delivered"] - block["issued"])[chosen]
+            yield block["bytes"][chosen], times.astype(np.float64) if self.options.times else times / block["ideal"][chosen]
 
 
 def edges_of(run, chosen, classes):
@@ -89,7 +93,9 @@ def edges_of(run, chosen, classes):
 
 
 def slowdowns(run, options):
-    """[{smallest, largest, messages, mean, p50, p95, p99, max}] by size; the last one is all messages."""
+    """[{smallest, largest, messages, mean, p50, p95, p99, max}] by size; the last one is all messages. Of times in ps with
+    --times."""
+    lowest = LOWEST_TIME if options.times else LOWEST_SLOWDOWN
     chosen = Chosen(run, options)
     edges = edges_of(run, chosen, options.classes)
     if len(edges) == 0:
@@ -97,32 +103,33 @@ def slowdowns(run, options):
     counts = np.zeros((len(edges), OCTAVES * STEPS), dtype=np.int64)
     sums, highest = np.zeros(len(edges)), np.zeros(len(edges))
     smallest = np.full(len(edges), np.inf)
-    for sizes, slowdown in chosen.blocks():
+    for sizes, values in chosen.blocks():
         place = np.searchsorted(edges, sizes)
-        bins = np.ceil((np.log2(slowdown) - LOWEST) * STEPS).astype(np.int64).clip(0, OCTAVES * STEPS - 1)
+        bins = np.ceil((np.log2(np.maximum(values, 2.0**lowest)) - lowest) * STEPS).astype(np.int64).clip(0, OCTAVES * STEPS - 1)
         np.add.at(counts, (place, bins), 1)
-        np.add.at(sums, place, slowdown)
-        np.maximum.at(highest, place, slowdown)
+        np.add.at(sums, place, values)
+        np.maximum.at(highest, place, values)
         np.minimum.at(smallest, place, sizes)
-    found = [row(smallest[i], edges[i], counts[i], sums[i], highest[i]) for i in range(len(edges))]
-    found.append(row(smallest.min(), edges[-1], counts.sum(axis=0), sums.sum(), highest.max()))
+    found = [row(smallest[i], edges[i], counts[i], sums[i], highest[i], lowest) for i in range(len(edges))]
+    found.append(row(smallest.min(), edges[-1], counts.sum(axis=0), sums.sum(), highest.max(), lowest))
     return found
 
 
-def row(smallest, largest, counts, total, highest):
+def row(smallest, largest, counts, total, highest, lowest):
     below = np.cumsum(counts)
     places = [int(np.searchsorted(below, np.ceil(share / 100 * below[-1] - 1e-9))) for share in SHARES]
-    values = {f"p{share}": min(2.0 ** (place / STEPS + LOWEST), float(highest)) for share, place in zip(SHARES, places)}
+    values = {f"p{share}": min(2.0 ** (place / STEPS + lowest), float(highest)) for share, place in zip(SHARES, places)}
     return {"smallest": int(smallest), "largest": int(largest), "messages": int(below[-1]), "mean": total / below[-1],
             **values, "max": float(highest)}
 
 
-def lines(rows):
+def lines(rows, times):
+    text = time_text if times else rounded
     names = ["mean", *(f"p{share}" for share in SHARES), "max"]
     yield f"{'bytes':>23}  {'messages':>10}" + "".join(f"  {name:>9}" for name in names)
     for i, one in enumerate(rows):
         sizes = f"{size_text(one['smallest'])} to {size_text(one['largest'])}" if i + 1 < len(rows) else "all"
-        yield f"{sizes:>23}  {one['messages']:>10,}" + "".join(f"  {rounded(one[name]):>9}" for name in names)
+        yield f"{sizes:>23}  {one['messages']:>10,}" + "".join(f"  {text(one[name]):>9}" for name in names)
 
 
 def undelivered(run):
@@ -140,7 +147,7 @@ def run(options):
     if options.json:
         sys.stdout.write(json.dumps({"file": options.file, "undelivered": missing, "classes": rows}, indent=1) + "\n")
         return
-    text = list(lines(rows)) if rows else ["there are no such messages"]
+    text = list(lines(rows, options.times)) if rows else ["there are no such messages"]
     if missing:
         text.append(f"{missing:,} messages had not arrived when the run ended, and do not count")
     sys.stdout.write("\n".join(text) + "\n")

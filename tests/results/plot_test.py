@@ -4,9 +4,11 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from schema_test import make_file
@@ -48,6 +50,24 @@ class Plot(unittest.TestCase):
         self.assert_refused(plot(self.folder / "absent.h5"), "no such file")
         self.assert_refused(plot(self.folder / "schema.yaml"), "not a readable HDF5 file")
         self.assert_refused(plot(self.results, "--kind", "circles"), "invalid choice: 'circles'")
+
+    def test_a_folder_that_cannot_be_written(self):
+        """An environment that fails has exit code 3, as with all commands."""
+        done = plot(self.results, "-o", "/proc/pictures")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertRegex(done.stderr, r"^plot: cannot write '/proc/pictures/schema\.links\.png': .*\n$")
+
+    def test_interrupted_at_any_time(self):
+        for delay in (0.5, 1, 2, 4):
+            with self.subTest(delay), tempfile.TemporaryDirectory() as folder:
+                process = subprocess.Popen([sys.executable, PLOT, str(self.results), "-o", folder], stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, text=True)
+                time.sleep(delay)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=60)
+                self.assertIn((process.returncode, err), ((0, ""), (130, ""), (130, "plot: interrupted\n")))
+                for path in pathlib.Path(folder).iterdir():
+                    self.assertTrue(path.read_bytes().startswith(PNG), path)
 
     def test_the_results_are_not_drawn_over(self):
         link = self.folder / f"{self.results.stem}.messages.png"

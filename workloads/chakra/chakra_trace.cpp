@@ -516,7 +516,7 @@ std::shared_ptr<const CollectiveCall> ChakraTrace::shared_call(std::uint32_t id)
 WorkloadEstimate ChakraTrace::estimate() const { return {messages_, saturated(bytes_), busiest_}; }
 
 std::vector<std::pair<std::string, std::string>> ChakraTrace::description() const {
-  std::vector<std::pair<std::string, std::string>> lines{{"ranks", std::to_string(ranks())}};
+  std::vector<std::pair<std::string, std::string>> lines;
   for (const auto& [kind, count] : counted_) lines.emplace_back(kind, grouped(static_cast<std::int64_t>(count)));
   lines.emplace_back("collective calls", grouped(static_cast<std::int64_t>(call_count_)));
   lines.emplace_back("process groups", grouped(static_cast<std::int64_t>(communicators_.size())));

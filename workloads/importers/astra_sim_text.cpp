@@ -176,7 +176,6 @@ class LayerWorkload : public Workload {
       return std::to_string(plan_.groups[static_cast<std::size_t>(group)].size);
     };
     std::vector<std::pair<std::string, std::string>> lines{
-        {"ranks", std::to_string(plan_.ranks)},
         {"policy", policy_},
         {"passes", std::to_string(plan_.passes)},
         {"ranks of a model group", size(LayerGroup::model)},

@@ -98,8 +98,7 @@ class GoalWorkload : public Workload {
   }
   WorkloadEstimate estimate() const override { return {messages_, saturated(bytes_), busiest_}; }
   std::vector<std::pair<std::string, std::string>> description() const override {
-    std::vector<std::pair<std::string, std::string>> lines{{"ranks", std::to_string(ranks())},
-                                                           {"calc", grouped(static_cast<std::int64_t>(calcs_))},
+    std::vector<std::pair<std::string, std::string>> lines{{"calc", grouped(static_cast<std::int64_t>(calcs_))},
                                                            {"send", grouped(static_cast<std::int64_t>(messages_))},
                                                            {"recv", grouped(static_cast<std::int64_t>(messages_))}};
     for (auto& line : noise_.description(ranks())) lines.push_back(std::move(line));

@@ -90,7 +90,6 @@ class TraceWorkload : public Workload {
 
   std::vector<std::pair<std::string, std::string>> description() const override {
     std::vector<std::pair<std::string, std::string>> lines{
-        {"ranks", std::to_string(trace_.ranks)},
         {"operations in the file", grouped(static_cast<std::int64_t>(trace_.operations.size()))},
         {"collective calls", grouped(static_cast<std::int64_t>(trace_.calls.size()))}};
     lines.insert(lines.end(), trace_.remarks.begin(), trace_.remarks.end());

@@ -85,8 +85,9 @@ class CheckpointWorkload : public Workload {
   }
   std::vector<std::pair<std::string, std::string>> description() const override {
     return {{"operation", plan_.reads ? "read" : "write"},
-            {"ranks", fmt::format("{} and {} storage targets", plan_.clients, plan_.targets)},
-            {"size", fmt::format("{} of each rank in {} pieces", to_text(plan_.shard), plan_.pieces())},
+            {"targets", fmt::format("the last {} of the ranks", plan_.targets)},
+            {"size", fmt::format("{} of each rank in {} piece{}", to_text(plan_.shard), plan_.pieces(),
+                                 plan_.pieces() == 1 ? "" : "s")},
             {"rounds", rounds_ == std::numeric_limits<std::uint64_t>::max() ? "without end" : std::to_string(rounds_)}};
   }
 

@@ -85,7 +85,6 @@ class CollectiveWorkload : public Workload {
   std::vector<std::pair<std::string, std::string>> description() const override {
     return {{"collective", std::string(to_text(call_.kind))},
             {"algorithm", call_.algorithm},
-            {"ranks", std::to_string(ranks())},
             {"size", to_text(call_.size)},
             {"iterations", std::to_string(iterations_)}};
   }

@@ -161,7 +161,6 @@ class TrafficWorkload : public Workload {
                                  : fmt::format("{} on average, up to {}", to_text(Bytes(std::llround(sizes.mean()))),
                                                to_text(sizes.largest()));
     return {{"pattern", name_},
-            {"ranks", std::to_string(ranks_)},
             {"flows per start", grouped(static_cast<std::int64_t>(pattern_->all_flows()))},
             {"starts", count > 0 ? grouped(static_cast<std::int64_t>(count)) : "without end"},
             {"flow size", size},

@@ -193,16 +193,20 @@ void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandw
   if (kernel.receivers_read) tuning.fetch_rate = of_link;
 }
 
+/// Of a thread block, a `share` of whose warps moves data: bytes of a trip over its time.
+Bandwidth rate_of_trips(const CollectiveKernel::Protocol& protocol, double share = 1) {
+  const double bits = static_cast<double>(protocol.trip_bytes.count()) * share * 8;
+  return Bandwidth::from_bps(static_cast<std::int64_t>(bits * 1e12 / static_cast<double>(protocol.full_trip.ps())));
+}
+
 /// With LL. Each thread moves a line in a trip, a block of 16 warps `trip_bytes`. A receiver's threads take a line as
 /// soon as its flag is there (src/device/prims_ll.h, LLGenericOp, readLL), while the sender's write the next ones. So
 /// bytes take the time of the receiver, which has as many warps or one less.
 void use_warps_of_ll(const CollectiveKernel::Protocol& protocol, const CollectiveCall& call, CollectiveTuning& tuning) {
   constexpr double warps_of_a_block = 16;
   const auto warps = static_cast<double>(warps_of_pairs(call, works_of_pairs(call).all).receiving);
-  const double bytes = static_cast<double>(protocol.trip_bytes.count()) * warps / warps_of_a_block;
   tuning.copy_rate = tuning.reduce_rate = Bandwidth();
-  tuning.store_rate =
-      Bandwidth::from_bps(static_cast<std::int64_t>(bytes * 8e12 / static_cast<double>(protocol.full_trip.ps())));
+  tuning.store_rate = rate_of_trips(protocol, warps / warps_of_a_block);
 }
 
 /// Of both ways of a tree together, for a channel: the bytes of an all-reduce pass it once up and once down, and the
@@ -247,11 +251,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);
   const Bandwidth of_link =
       Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(kernel.link.bps()) / share));
-  tuning.copy_rate = tuning.reduce_rate =
-      protocol.trip_bytes == Bytes(0)
-          ? of_link
-          : Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
-                                                          static_cast<double>(protocol.full_trip.ps())));
+  tuning.copy_rate = tuning.reduce_rate = protocol.trip_bytes == Bytes(0) ? of_link : rate_of_trips(protocol);
   if (pairs && tuning.protocol == Protocol::ll && protocol.trip_bytes > Bytes(0))
     use_warps_of_ll(protocol, call, tuning);
   if (tuning.protocol != Protocol::simple) return;

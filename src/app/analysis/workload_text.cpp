@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The tables of `weft workload`.
+#include <string>
+
 #include <fmt/format.h>
 
 #include "app/analysis/workload_summary.hpp"
@@ -46,6 +48,7 @@ class Text {
 
  private:
   void model() {
+    text_ += report_line("ranks", std::to_string(workload_.ranks()));
     for (const auto& [name, value] : workload_.description())
       if (name != "memory per rank") text_ += report_line(name, value);
     if (!summary_.report) return;

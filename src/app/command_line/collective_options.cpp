@@ -71,7 +71,7 @@ po::options_description perf_description() {
   add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
   add("algorithm", text(), "A,B,...: algorithms or selections, side by side (default: that of the experiment)");
   add("compare", po::value<std::vector<std::string>>()->composing(),
-      "[A=]FILE: what nccl-tests printed, or its JSON, of algorithm A: measured beside simulated");
+      "[A=]FILE: what nccl-tests printed, its JSON, or a CSV, of algorithm A: measured beside simulated");
   add("in-place", po::bool_switch(), "compare with in-place measurements");
   add("range", po::bool_switch(), "also the times that the ranges in collectives/kernels and transports leave open");
   add("json", po::bool_switch(), "print one JSON object");

@@ -68,8 +68,7 @@ void print_machine(const Experiment& experiment) {
 void print_workload(const Experiment& experiment) {
   std::cout << "workload\n";
   line("ranks", counted(experiment.workload->ranks()));
-  for (const auto& [name, value] : experiment.workload->description())
-    if (name != "ranks") line(name, value);
+  for (const auto& [name, value] : experiment.workload->description()) line(name, value);
 }
 
 // The memory that each process needs in any case, and the memory that is divided among processes. Constants are from

@@ -242,6 +242,12 @@ void warn_of_memory(const Workload& workload) {
   if (report && !report->fits()) std::cerr << "weft: warning: " << report->verdict() << std::endl;
 }
 
+void add_throughput(const Workload& workload, Summary& summary) {
+  if (summary.jobs.size() != 1 || !summary.jobs[0].complete || summary.jobs[0].time() == 0) return;
+  if (const auto report = workload.report(); report && report->model_flops > 0)
+    summary.throughput = throughput_of(*report, summary.jobs[0]);
+}
+
 }  // namespace
 
 int run_command(const CommandLine& line, ProcessGroup& group) {
@@ -275,6 +281,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   }
   end_at_once_on_interrupts();
   if (group.rank() == 0) {
+    add_throughput(*experiment.workload, *summary);
     if (line.json_summary)
       std::cout << summary_json(*summary) << std::endl;
     else if (!line.quiet)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -104,6 +105,66 @@ class MeasuredTable {
   std::size_t columns_ = 0;
 };
 
+/// A table of one's own: a head that names the columns, then rows of numbers.
+class MeasuredCsv {
+ public:
+  explicit MeasuredCsv(Measurements& result) : result_(result) {}
+
+  void take(const SourceLine& place, const std::string& line) {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() == 1 && cells[0].empty()) return;
+    if (columns_ == 0) return take_head(place, cells);
+    if (cells.size() != columns_)
+      throw InputError(place, fmt::format("{} columns found; expected {}, as the head says", cells.size(), columns_));
+    MeasuredRow row;
+    row.place = place;
+    row.bytes = whole_size(place, cells[*size_]);
+    if (type_) row.type = cells[*type_];
+    if (time_ && !cells[*time_].empty()) row.out_of_place = microseconds_of(place, cells[*time_]);
+    if (in_place_ && !cells[*in_place_].empty()) row.in_place = microseconds_of(place, cells[*in_place_]);
+    if (!row.out_of_place && !row.in_place) throw InputError(place, "the row has no time");
+    result_.rows.push_back(std::move(row));
+  }
+
+ private:
+  static std::vector<std::string> cells_of(const std::string& line) {
+    std::vector<std::string> cells(1);
+    for (const char letter : line) {
+      if (letter == ',' || letter == ';')
+        cells.emplace_back();
+      else if (letter != '"' && letter != '\r')
+        cells.back() += letter;
+    }
+    for (std::string& cell : cells) {
+      cell.erase(0, cell.find_first_not_of(" \t"));
+      cell.erase(cell.find_last_not_of(" \t") + 1);
+    }
+    return cells;
+  }
+
+  void take_head(const SourceLine& place, const std::vector<std::string>& names) {
+    const auto column = [&names](const std::vector<std::string>& wanted) -> std::optional<std::size_t> {
+      for (const std::string& name : wanted)
+        if (const auto at = std::find(names.begin(), names.end(), name); at != names.end())
+          return static_cast<std::size_t>(at - names.begin());
+      return std::nullopt;
+    };
+    size_ = column({"size_bytes", "size", "bytes"});
+    time_ = column({"time_us", "time"});
+    in_place_ = column({"in_place_us"});
+    type_ = column({"type"});
+    if (!size_ || (!time_ && !in_place_))
+      throw InputError(place, fmt::format("the head found is '{}'; expected the columns 'size' (bytes) and 'time' or "
+                                          "'in_place_us' (microseconds), and 'type' if it is known",
+                                          fmt::join(names, ",")));
+    columns_ = names.size();
+  }
+
+  Measurements& result_;
+  std::optional<std::size_t> size_, time_, in_place_, type_;
+  std::size_t columns_ = 0;
+};
+
 int line_of(const std::string& text, std::size_t at) {
   const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(at, text.size()));
   return 1 + static_cast<int>(std::count(text.begin(), end, '\n'));
@@ -188,17 +249,21 @@ Measurements read_measurements(const std::string& path) {
   if (!stream) throw InputError({path, 0}, "the file cannot be read; expected nccl-tests' output");
   const std::string text = buffer.str();
   int number = 0;
-  if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
-    MeasuredJson(result, text).take();
-  } else {
-    MeasuredTable table(result);
+  const auto take_lines = [&](auto&& table) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) table.take({path, ++number}, line);
+  };
+  if (path.ends_with(".csv")) {
+    take_lines(MeasuredCsv(result));
+  } else if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
+    MeasuredJson(result, text).take();
+  } else {
+    take_lines(MeasuredTable(result));
   }
   if (result.rows.empty())
     throw InputError({path, std::max(1, number)},
-                     "no row of nccl-tests' table was found to the end of the file; expected its output, or what it "
-                     "writes with -J");
+                     "no row of nccl-tests' table was found to the end of the file; expected its output, what it "
+                     "writes with -J, or rows of a CSV file");
   return result;
 }
 

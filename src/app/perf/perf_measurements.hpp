@@ -31,7 +31,8 @@ struct Measurements {
 };
 
 /// Reads what nccl-tests prints (src/util.cu: its table, among lines of others and behind tags of mpirun --tag-output),
-/// or what it writes with -J (the same file: JSON). Throws InputError with the place of what is wrong.
+/// what it writes with -J (the same file: JSON), or a CSV file (NAME.csv) with the columns `size` and `time` or
+/// `in_place_us`. Throws InputError with the place of what is wrong.
 Measurements read_measurements(const std::string& path);
 
 }  // namespace weft

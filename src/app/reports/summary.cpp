@@ -171,6 +171,12 @@ std::string readable(Time time) {
   return fmt::format("{:.3f} s", ps * 1e-12);
 }
 
+Throughput throughput_of(const WorkloadReport& step, const JobRecord& job) {
+  const double seconds = job.step_time() * 1e-12;
+  return {step.sequences / seconds, step.tokens / seconds, step.model_flops / seconds / job.ranks,
+          step.model_flops_causal / seconds / job.ranks};
+}
+
 std::string summary_json(const Summary& summary) {
   nlohmann::ordered_json json;
   json["experiment"] = summary.experiment;
@@ -225,6 +231,11 @@ std::string summary_json(const Summary& summary) {
   json["jobs"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < summary.jobs.size(); ++i)
     json["jobs"].push_back(job_json(summary.jobs[i], summary.job_shares[i]));
+  if (const auto& of_training = summary.throughput)
+    json["throughput"] = {{"sequences_per_second", of_training->sequences},
+                          {"tokens_per_second", of_training->tokens},
+                          {"model_flops_per_second_of_a_rank", of_training->model_flops},
+                          {"model_flops_causal_per_second_of_a_rank", of_training->model_flops_causal}};
   json["transfers"] = nlohmann::ordered_json::array();
   for (const TransferRecord& row : summary.transfers) json["transfers"].push_back(transfer_json(row));
   json["collective_count"] = summary.collective_count;
@@ -289,8 +300,14 @@ std::string summary_table(const Summary& summary) {
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
-  return text + job_lines(summary.jobs, summary.job_shares) + transfer_lines(summary.transfers) +
-         collective_lines(summary);
+  text += job_lines(summary.jobs, summary.job_shares);
+  if (const auto& of_training = summary.throughput)
+    line("throughput",
+         fmt::format("{}; model FLOPs per rank {}, {} with causal attention",
+                     of_training->tokens > of_training->sequences ? in_unit(of_training->tokens, " tokens/s")
+                                                                  : in_unit(of_training->sequences, " samples/s"),
+                     in_unit(of_training->model_flops, "FLOP/s"), in_unit(of_training->model_flops_causal, "FLOP/s")));
+  return text + transfer_lines(summary.transfers) + collective_lines(summary);
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 #include "results/tables/collective_results.hpp"
+#include "schedule/program/workload_report.hpp"
 
 namespace weft {
 
@@ -22,6 +24,15 @@ struct HotLinkLine {
   std::int64_t peak_queue = 0;
   std::int64_t p99_queue = -1;  ///< of its fullest class; -1 unless output.queue_depths is set
 };
+
+/// Of the only job of a run, a training job, per second of simulated time.
+struct Throughput {
+  double sequences = 0;
+  double tokens = 0;
+  double model_flops = 0;  ///< of each rank: WorkloadReport::model_flops
+  double model_flops_causal = 0;
+};
+Throughput throughput_of(const WorkloadReport& step, const JobRecord& job);
 
 struct Summary {
   std::string experiment;
@@ -41,6 +52,7 @@ struct Summary {
   std::vector<HotLinkLine> hot_links;  ///< the hottest first
   std::vector<JobRecord> jobs;
   std::vector<RankShares> job_shares;  ///< of each of them
+  std::optional<Throughput> throughput;
   std::vector<TransferRecord> transfers;
   std::vector<CollectiveResult> collectives;
   std::vector<CallTimes> call_times;              ///< of these

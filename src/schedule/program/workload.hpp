@@ -81,7 +81,7 @@ class Workload {
   /// A call by its id; created on demand. Its communicator lives as long as the workload.
   virtual CollectiveCall call(std::uint32_t id) const = 0;
   virtual WorkloadEstimate estimate() const = 0;
-  /// Lines for `weft describe`: ("parameters", "124,439,808"), ...
+  /// Lines for `weft describe` below that of ranks(): ("parameters", "124,439,808"), ...
   virtual std::vector<std::pair<std::string, std::string>> description() const = 0;
   /// Iterations or training steps: parts of the work that are alike.
   virtual std::uint64_t steps() const { return 1; }

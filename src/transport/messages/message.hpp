@@ -90,11 +90,10 @@ struct Message {
   /// wait had passed by then is none of this message's.
   void posted_in_wait_for_loss(const SendWaits::Taken& taken) {
     const Time before = std::max(Time(), issued - taken.since);
-    Time& part = taken.reason == SendWaits::Reason::window   ? at_host.window
-                 : taken.reason == SendWaits::Reason::pacing ? at_host.pacing
-                                                             : at_host.paused;
-    part += before;
     at_host.repeated -= before;
+    if (taken.reason == SendWaits::Reason::window) at_host.window += before;
+    if (taken.reason == SendWaits::Reason::pacing) at_host.pacing += before;
+    if (taken.reason == SendWaits::Reason::paused) at_host.paused += before;
   }
   /// Its first packet leaves, for the first time.
   void begin_sending(const SendTimes& times) {

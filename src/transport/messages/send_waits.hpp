@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "units/time.hpp"
 
@@ -47,14 +48,15 @@ class SendWaits {
     settle(now);
     reason_ = reason;
   }
-  /// Reason and start of a wait whose time until `now` turns out to have been for a lost packet.
+  /// Reason and start of a wait whose time until `now` turns out to have been for a lost packet; `none`: it had nothing
+  /// else to send.
   struct Taken {
-    Reason reason = Reason::none;  ///< none: nothing
+    Reason reason = Reason::none;
     Time since;
   };
   /// A packet is known to be lost: the wait since the last change was for this packet.
-  Taken learn_of_loss(Time now) {
-    if (reason_ == Reason::none || reason_ == Reason::nic || now <= since_) return {};
+  std::optional<Taken> learn_of_loss(Time now) {
+    if (reason_ == Reason::nic || now <= since_) return std::nullopt;
     const Taken taken{reason_, since_};
     repeated_ += now - since_;
     since_ = now;

@@ -26,10 +26,10 @@ void ReliableSender::post(std::uint32_t slot, MessagePool& pool, const RecoveryR
   if (fresh_ == no_slot) fresh_ = slot;
 }
 
-void ReliableSender::learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool) {
-  if (taken.reason != SendWaits::Reason::none)
+void ReliableSender::learn_of_loss(const std::optional<SendWaits::Taken>& taken, MessagePool& pool) {
+  if (taken)
     for (std::uint32_t slot = fresh_; slot != no_slot; slot = pool[slot].next)
-      pool[slot].posted_in_wait_for_loss(taken);
+      pool[slot].posted_in_wait_for_loss(*taken);
   fresh_ = no_slot;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "transport/messages/message.hpp"
@@ -65,7 +66,7 @@ class ReliableSender {
   Time deadline(const RecoveryRules& rules) const;
 
   /// SendWaits::learn_of_loss() has said `taken`: messages that were posted in that wait learn of it.
-  void learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool);
+  void learn_of_loss(const std::optional<SendWaits::Taken>& taken, MessagePool& pool);
 
   /// Slot of the oldest message that is done; the caller releases it.
   std::uint32_t take_done(MessagePool& pool);

@@ -45,6 +45,16 @@ class DescribeCommand(ProgramTest):
         self.assertEqual(quantities(text, "data packets"), ranks * 2 * (ranks - 1))
         self.assertEqual(len(re.findall(r"^  ranks  ", text, re.MULTILINE)), 1)
 
+    def test_ranks_stand_once_and_targets_beside_them(self):
+        """All kinds of workload have the line of their ranks from the same place."""
+        topology = {"kind": "star", "hosts": 6, **LINK}
+        text = self.describe({"topology": topology, "workload": {"kind": "checkpoint", "targets": 2, "size": "1 MiB"}})
+        self.assertRegex(text, r"\n  ranks +6\n  operation +write\n  targets +the last 2 of the ranks\n")
+        traffic = {"kind": "traffic", "pattern": "permutation", "size": "1 MB"}
+        for text in (self.describe({"topology": topology, "workload": traffic}),
+                     self.run_weft("workload", self.write({"topology": topology, "workload": traffic})).out):
+            self.assertEqual(len(re.findall(r"^  ranks +6$", text, re.MULTILINE)), 1)
+
     def test_equal_calls_are_walked_once_and_counted_each_time(self):
         """In a ring of n ranks each of n blocks is sent 2 (n - 1) times. A block of 4,000 B is one packet, of 10,000 B three.
         Rank 3 is in no call of 12,000 B."""

@@ -290,6 +290,31 @@ class Compare(PerfTest):
                 self.assertAlmostEqual(float(row["measured_us"]), 1.25 * float(row["time_us"]), delta=2e-6)
                 self.assertAlmostEqual(float(row["error_percent"]), -20, delta=1e-4)
 
+    def test_a_table_of_ones_own(self):
+        """A CSV: columns in any order, other columns, commas or semicolons, a type or none."""
+        rows = self.rows(1.25, 2)
+        for text in ["size,time\n" + "".join(f"{size},{us}\n" for size, us, _ in rows),
+                     "name;in_place_us;type;time_us;size_bytes\n" + "\n".join(f"x; {slow}; float; {us}; {size}" for size, us, slow in rows)]:
+            self.write(text, "own.csv")
+            one = self.report("--compare", "own.csv")["comparisons"][0]
+            self.assertEqual([row["size_bytes"] for row in one["rows"]], [size for size, *_ in rows])
+            self.assertAlmostEqual(one["mean_error_percent"], -20, delta=1e-6)
+        self.assertAlmostEqual(self.report("--compare", "own.csv", "--in-place")["comparisons"][0]["mean_error_percent"], -50,
+                               delta=1e-6)
+        for text, line, pattern in [
+            ("bytes,microseconds\n8,1\n", 1, "the head found is 'bytes,microseconds'; expected the columns 'size'"),
+            ("size,time\n8\n", 2, "1 columns found; expected 2"),
+            ("size,time\n8,1 ms\n", 2, "the time found is '1 ms'; expected microseconds"),
+            ("size,time\n8 kB,1\n", 2, "the size found is '8 kB'; expected a whole number of bytes"),
+            ("size,time\n8,\n", 2, "the row has no time"),
+            ("size,time\n", 1, "no row of nccl-tests' table"),
+        ]:
+            with self.subTest(pattern):
+                path = self.write(text, "bad.csv")
+                done = weft("perf", "all_reduce", self.path, "--compare", path, folder=self.folder)
+                self.assertEqual((done.code, done.out), (EXIT_INPUT, ""))
+                self.assertRegex(done.err, f"^weft: {re.escape(str(path))}:{line}: .*{pattern}")
+
     def test_in_place(self):
         self.write(json_log(self.rows()), "a.json")
         one = self.report("--compare", "a.json", "--in-place")["comparisons"][0]

@@ -81,6 +81,22 @@ class Counts(WorkloadTest):
         self.assert_counts_of_a_run(
             self.job(model=MIXTURE, parallelism={"expert": 4, "pipeline": 2, "data": 4}, micro_batches=4))
 
+    def test_throughput_of_a_run(self):
+        """Tokens and model FLOPs of a step, over its time: 8 ranks with a sequence of 256 tokens each, two steps."""
+        experiment = self.job(parallelism={"data": 8}, steps=2)
+        report, file = self.report(experiment), self.write(experiment)
+        summary = json.loads(self.run_weft("run", file, "--summary", "json", "--quiet").out)
+        step = summary["jobs"][0]["step_time_ps"] * 1e-12
+        expected = {"sequences_per_second": 8 / step, "tokens_per_second": 8 * 256 / step,
+                    "model_flops_per_second_of_a_rank": report["model_flops_per_step"] / 8 / step,
+                    "model_flops_causal_per_second_of_a_rank": report["model_flops_per_step_causal"] / 8 / step}
+        self.assertEqual(summary["throughput"].keys(), expected.keys())
+        for name, value in expected.items():
+            self.assertAlmostEqual(summary["throughput"][name] / value, 1, delta=1e-9)
+        self.assertRegex(self.run_weft("run", file).out, r"\n  throughput +[\d.]+ [kM]? ?tokens/s; model FLOPs per rank [\d.]+ [GT]FLOP/s, ")
+        cut = json.loads(self.run_weft("run", file, "--summary", "json", "--quiet", "--set", "simulation.until=1 us").out)
+        self.assertNotIn("throughput", cut)
+
     def test_other_kinds_of_workload(self):
         experiment = {"topology": STAR, "network": NETWORK,
                       "workload": {"kind": "program", "ranks": 2, "operations": [

@@ -22,7 +22,7 @@ from weft_testing import start, stop, table, weft  # noqa: E402
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 from weft_commands.compare_inputs import differing, flattened  # noqa: E402
-from weft_commands.quantities import quantity_text, time_text  # noqa: E402
+from weft_commands.quantities import percent_text, quantity_text, time_text  # noqa: E402
 
 # Eight hosts at two switches, which one link connects: messages from one half to the other are slow if that link is.
 LINKS = [
@@ -89,11 +89,11 @@ class KnownAnswers(Compare):
         self.assertEqual(found["inputs"], [rate])
         self.assertEqual({row["what"] for row in found["links"][:2]}, {"switch0 -> switch1", "switch1 -> switch0"})
         self.assertEqual(found["links"][0]["rate"], [400 * 10**9, 100 * 10**9])
-        self.assert_some_sentence(found, "slow.h5 is ", "% slower than fast.h5")
+        self.assert_some_sentence(found, "slow.h5 takes ", "% longer than fast.h5")
         self.assert_some_sentence(found, "One input differs", "topology.links[8].rate (400 Gb/s and 100 Gb/s)")
         self.assert_some_sentence(found, "Of the links, switch", "its rate is 100 Gb/s instead of 400 Gb/s")
         self.assert_some_sentence(found, "all_to_all", "nccl_p2p, 2 calls")
-        self.assert_some_sentence(self.first_comparison(slow, fast), "fast.h5 is ", "% faster than slow.h5")
+        self.assert_some_sentence(self.first_comparison(slow, fast), "fast.h5 takes ", "% less time than slow.h5")
 
     def test_a_straggler_is_named(self):
         even = self.run_one(STEP, "even")
@@ -250,8 +250,8 @@ class Numbers(Compare):
         self.assertEqual([(one["first"], one["second"]) for one in result["comparisons"]],
                          [("100.h5", "200.h5"), ("100.h5", "400.h5")])
         text = self.compare(*paths).out
-        self.assertIn("200.h5 is ", text)
-        self.assertIn("400.h5 is ", text)
+        self.assertIn("200.h5 takes ", text)
+        self.assertIn("400.h5 takes ", text)
 
 
 class UnlikeRuns(Compare):
@@ -283,7 +283,7 @@ class UnlikeRuns(Compare):
     def test_an_ideal_network(self):
         packet = self.run_one(RING, "packet")
         ideal = self.run_one({**RING, "network": {"fidelity": "ideal"}}, "ideal")
-        self.assert_some_sentence(self.first_comparison(packet, ideal), "ideal.h5 is")
+        self.assert_some_sentence(self.first_comparison(packet, ideal), "ideal.h5 takes")
 
     def test_a_run_that_was_cut_short(self):
         short = self.run_one({**STEP, "simulation": {"until": "120 us"}}, "short")
@@ -303,8 +303,28 @@ class UnlikeRuns(Compare):
     def assert_no_verdict(self, found, incomplete, sentence):
         self.assertEqual((found["incomplete"], found["sentences"][0]), (incomplete, sentence))
         self.assertEqual((found["headline"]["change"], found["headline"]["percent"]), (None, None))
-        for word in ("faster", "slower", "Of the change"):
+        for word in ("takes", "Of the change"):
             self.assertNotIn(word, " ".join(found["sentences"]))
+
+    def test_a_large_change_is_a_factor(self):
+        """A job that computes for 10 ms before an all-reduce of some us, and one that does not."""
+        short = self.run_one({"topology": STAR, "workload": {"kind": "program", "ranks": 4, "operations": [
+            {"id": "gradients", "collective": "all_reduce", "size": "1 KiB"}]}}, "short")
+        long = self.run_one({"topology": STAR, "workload": {"kind": "program", "ranks": 4, "operations": [
+            {"rank": "all", "id": "forward", "compute": "10 ms"},
+            {"id": "gradients", "collective": "all_reduce", "size": "1 KiB", "after": "forward"}]}}, "long")
+        row = self.first_comparison(short, long)["headline"]
+        self.assertEqual(row["change"], 10**10)
+        factor = row["second"] / row["first"]
+        self.assertGreater(factor, 1000)
+        done = weft("compare", short, long)
+        self.assertIn(f"long.h5 takes {factor:,.0f} times as long as short.h5: ", done.out)
+        self.assertNotRegex(done.out, r"\d{4} %")
+
+    def test_texts_of_changes(self):
+        for percent, text in ((None, "-"), (-97.5, "-97.5 %"), (999.94, "+999.9 %"), (1000, "11 times"),
+                              (100 * (120e-6 / 1e-7 - 1), "1,200 times"), (1e14, "1e+12 times")):
+            self.assertEqual(percent_text(percent), text)
 
     def test_what_is_of_no_influence_is_no_cause(self):
         first = self.run_one(STEP, "first")

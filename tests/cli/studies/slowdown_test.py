@@ -28,8 +28,8 @@ class Slowdown(ProgramTest):
     def found(self, file, *words):
         return json.loads(self.run_weft("slowdown", file, "--json", *words).out)
 
-    def assert_rows(self, one, messages, chosen):
-        slowdown = messages["slowdown"][chosen]
+    def assert_rows(self, one, messages, chosen, times=False):
+        slowdown = (messages["delivered"] - messages["issued"] if times else messages["slowdown"])[chosen]
         self.assertEqual(one["messages"], len(slowdown))
         self.assertAlmostEqual(one["mean"], slowdown.mean(), places=9)
         self.assertAlmostEqual(one["max"], slowdown.max(), places=9)
@@ -53,6 +53,13 @@ class Slowdown(ProgramTest):
         text = self.run_weft("slowdown", file, "--classes", "4").out
         self.assertEqual(len(text.splitlines()), 6)
         self.assertIn(f"{len(messages['bytes']):,}", text.splitlines()[-1])
+
+    def test_times_of_flows(self):
+        """The completion times that papers draw, in ps; for people with their unit."""
+        _, file = self.simulate({"topology": STAR, "network": NETWORK, "workload": FLOWS})
+        messages = table(file, "messages")
+        self.assert_rows(self.found(file, "--times")["classes"][-1], messages, messages["bytes"] >= 0, times=True)
+        self.assertRegex(self.run_weft("slowdown", file, "--times").out.splitlines()[-1], r"all +[0-9,]+( +[0-9.]+ us){5}$")
 
     def test_jobs_times_and_what_has_not_arrived(self):
         """Two jobs on the same hosts, cut short."""

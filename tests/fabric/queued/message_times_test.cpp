@@ -149,6 +149,22 @@ TEST(message_times, a_lost_message_of_one_packet_waits_for_the_timer) {
   EXPECT_EQ(run.machine.received.at(0).retransmission.ps(), Time::from_us(100).ps());
 }
 
+// A queue pair that has nothing else to send waits for the timer, too: from its packet's end until it sends again. The
+// way of the ACK is no such wait.
+TEST(message_times, a_queue_pair_with_nothing_else_to_send_waits_for_what_was_lost) {
+  for (const std::string recovery : {"go_back_n", "selective_repeat"}) {
+    OneLoss run(recovery, 0);
+    const std::uint32_t pair = run.machine.open(0, 1);
+    run.machine.post({Time(), 0, pair, mtu});
+    run.machine.run();
+    run.machine.expect_quiet();
+    const SendTimes times = run.machine.fabric->send_times(NodeId(0), pair, Time::from_us(1000));
+    EXPECT_EQ(times.sent.ps(), full) << recovery;
+    EXPECT_EQ(times.repeated.ps(), (Time::from_us(100) - Time::from_ps(full)).ps() + full) << recovery;
+    EXPECT_EQ((times.nic + times.window + times.pacing + times.paused).ps(), 0) << recovery;
+  }
+}
+
 // The second message is posted while the queue pair waits for the ACK of the first, which has been lost: window for one
 // packet. From its posting on it waits for the timer, for the first packet to be sent again, and for its ACK.
 TEST(message_times, a_message_posted_while_another_is_lost) {

@@ -51,6 +51,24 @@ class Faults(PageTest):
         self.show(file)
         self.assertIn("leaf0 – spine0 was down from 1 us on", self.text(".verdict"))
 
+    def test_one_rank_that_waits_for_a_timer(self):
+        """Of 256 hosts one has its link down while its last packets are in flight: without later packets only the timer of lossless
+        links, 67.1 ms (4.096 us x 2^14), tells of the loss. All others have ended; they are idle, and no compute could fill that."""
+        _, file = self.simulate({
+            "topology": {**STAR, "hosts": 256, "link_rate": "400 Gb/s"},
+            "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "64 MiB"},
+                        "failures": [{"at": "20 us", "until": "200 us", "link": ["host5", "switch0"]}], "reconvergence": "1 ms"},
+            "workload": {"kind": "traffic", "pattern": "permutation", "shift": 9, "size": "1 MiB"}})
+        self.assertAlmostEqual(table(file, "jobs")["time"][0] / (4.096e6 * 2**14), 1, delta=0.01)
+        ranks = table(file, "ranks")
+        waits = ranks["part_retransmission"] > 0.9 * ranks["part_idle"].max()
+        self.assertGreater(waits.sum(), 0)
+        self.show(file)
+        verdict = self.text(".verdict")
+        self.assertRegex(verdict, f"Most ranks have ended long before rank ({'|'.join(map(str, ranks['rank'][waits]))}), which spends .* on retransmission")
+        self.assertRegex(verdict, r"a shorter timer .*go_back_n.timeout.*, which expired 2 times")
+        self.assertNotIn("micro-batches", verdict)
+
     def test_an_incomplete_run_is_marked(self):
         path = self.write({**INCAST, "simulation": {"until": "100 us"}})
         done = weft("run", path, "-o", "out.h5", folder=self.folder)
