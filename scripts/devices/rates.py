@@ -161,7 +161,10 @@ def attention_seconds(device, rates, queries, keys, head_size, heads, moved, cau
     whole = np.ceil(keys / KEY_BLOCK) * KEY_BLOCK
     seen = np.minimum(whole, (keys + rows + KEY_BLOCK) / 2) if causal else whole
     tiles = np.ceil(queries / rows) * heads
-    rate = device.peak["bf16"] * device.clock * curve(rates["peak_fraction"], head_size) * (rates.get("backward", 1) if backward else 1)
+    rate = device.peak["bf16"] * device.clock * curve(rates["peak_fraction"], head_size)
+    if backward:
+        relative = rates.get("backward", 1)
+        rate = rate * (relative if np.isscalar(relative) else curve(relative, keys * (0.5 if causal else 1)))
     score = (10 if backward else 4) * head_size / rate
     overhead = rates.get("key_overhead", 0)
     busy = np.where(tiles > rates["units"], full_tiles(rates, tiles), tiles)

@@ -322,10 +322,11 @@ double sustained_attention(const Device& device, const AttentionRates& rates, co
   const double seen =
       kernel.causal ? std::min(keys, (static_cast<double>(kernel.n) + rows + static_cast<double>(block)) / 2) : keys;
   const double tiles = pieces(kernel.m, rates.rows) * static_cast<double>(kernel.count);
-  const double scores = static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
-                        static_cast<double>(kernel.count) * (kernel.causal ? 0.5 : 1);
+  const double mean_keys = static_cast<double>(kernel.n) * (kernel.causal ? 0.5 : 1);
+  const double scores = static_cast<double>(kernel.m) * mean_keys * static_cast<double>(kernel.count);
   const double rate = device.peak.at(kernel.precision) * clock_of(device) *
-                      rates.peak_fraction.at(static_cast<double>(kernel.k)) * (kernel.backward ? rates.backward : 1);
+                      rates.peak_fraction.at(static_cast<double>(kernel.k)) *
+                      (kernel.backward ? rates.backward.at(mean_keys) : 1);
   const double score = kernel.flops / scores / rate;  // seconds, of all units together
   const auto overhead = static_cast<double>(rates.key_overhead);
   const bool waits = tiles > static_cast<double>(rates.work.units);  // fewer: the longest one counts

@@ -123,6 +123,15 @@ SizeCurve read_inner_overhead(const Spec& value) {
       [](const Spec& overhead) { return overhead.number(0, max); });
 }
 
+/// A number, or points over the keys that a query sees in the mean.
+SizeCurve read_backward(const Spec& value) {
+  constexpr double max_keys = 1 << 30, max_rate = 10;
+  if (!value.is_sequence()) return SizeCurve(std::vector<SizeCurve::Point>{{1, value.number(min_fraction, max_rate)}});
+  return read_curve(
+      value, "[2048, 0.65]", [](const Spec& keys) { return keys.number(1, max_keys); },
+      [](const Spec& rate) { return rate.number(min_fraction, max_rate); });
+}
+
 /// `[[2 B, 0.3], [8 B, 0.6]]`, powers of two.
 std::vector<GemmRates::Alignment> read_alignment(const Spec& list) {
   constexpr std::uint64_t max = 1 << 10;
@@ -195,7 +204,7 @@ AttentionRates read_attention(const Spec& map) {
       [](const Spec& value) { return value.number(min_fraction, 1); });
   if (const auto value = map.find("key_overhead")) rates.key_overhead = value->integer(0, max);
   if (const auto value = map.find("alone")) rates.alone = value->number(1, 100);
-  if (const auto value = map.find("backward")) rates.backward = value->number(min_fraction, 10);
+  if (const auto value = map.find("backward")) rates.backward = read_backward(*value);
   map.finish();
   return rates;
 }

@@ -93,7 +93,8 @@ struct AttentionRates {
   SizeCurve peak_fraction{std::vector<SizeCurve::Point>{{1, 1}}};  ///< over head sizes
   std::int64_t key_overhead = 0;  ///< beginning and end of a tile, as so many more keys
   double alone = 1;               ///< how much faster a tile is that has the device to itself
-  double backward = 1;            ///< rate of the backward pass relative to the forward pass
+  /// Rate of the backward pass relative to the forward pass, over the keys that a query sees in the mean.
+  SizeCurve backward{std::vector<SizeCurve::Point>{{1, 1}}};
 };
 
 /// What kernels reach inside a long step, by their shape (docs/reference/compute_times.md, "Sustained rates"). A job

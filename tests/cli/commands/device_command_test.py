@@ -52,7 +52,7 @@ class DeviceCommand(ProgramTest):
             one.single = True
             ours = gemm_seconds(one, one.gemms(precision), precision, m, n, k)
             np.testing.assert_allclose(self.seconds(name, kernels, "single"), ours, rtol=1e-9, atol=1e-12)
-        for name in ("a100-sxm", "h100-sxm"):
+        for name in ("a100-sxm", "h100-sxm", "b200-sxm"):
             one = device(name)
             for rates in one.sustained["attention"]:
                 for backward in (False, True):

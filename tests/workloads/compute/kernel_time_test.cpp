@@ -448,6 +448,39 @@ TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (608 + 32) * score + 3, 1e-4);
 }
 
+TEST(KernelTime, AttentionBackwardHasARateForTheKeysThatAQuerySees) {
+  std::string text = fitted;
+  const std::string number = "backward: 0.8";
+  text.replace(text.find(number), number.size(), "backward: [[256, 0.4], [1024, 0.8]]");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};
+  kernel.causal = kernel.backward = true;
+  kernel.flops = 5.0 * 1024 * 1024 * 128 * 30;  // half of five GEMMs
+  const double score = 10 * 128 / 50e6;
+  // As above, 24 waves. A query sees 512 of the 1,024 keys in the mean, half way between both points over the
+  // logarithm.
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (608 + 32) * score / 0.6 + 3, 1e-4);
+  // Without a mask it sees all of them, and as many of 512 keys as of 1,024 with a mask.
+  kernel.causal = false;
+  kernel.flops *= 2;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (1024 + 32) * score / 0.8 + 3, 1e-4);
+  kernel.n = 512;
+  kernel.flops /= 2;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (512 + 32) * score / 0.6 + 3, 1e-4);
+  // The outermost points hold beyond them.
+  kernel.n = 128;
+  kernel.flops /= 4;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (128 + 32) * score / 0.4 + 3, 1e-4);
+  kernel.n = 4096;
+  kernel.flops *= 32;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (4096 + 32) * score / 0.8 + 3, 1e-4);
+  // The forward pass has no part in it.
+  kernel.backward = false;
+  kernel.flops *= 0.4;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (4096 + 32) * score * 0.4 + 3, 1e-4);
+}
+
 TEST(KernelTime, FitsComplainWhereTheyAre) {
   const auto about = [](const std::string& from, const std::string& to) {
     std::string text = fitted;
@@ -458,6 +491,8 @@ TEST(KernelTime, FitsComplainWhereTheyAre) {
   EXPECT_NE(about("even_share: 0.5", "even_shares: 0.5").find("did you mean 'even_share'"), std::string::npos);
   EXPECT_NE(about("sharpness: 2", "sharpness: 0.5").find("sharpness"), std::string::npos);
   EXPECT_NE(about("library: second, ", "").find("library"), std::string::npos);
+  EXPECT_NE(about("backward: 0.8", "backward: [[1024, 0.8], [256, 0.4]]").find("sizes rise"), std::string::npos);
+  EXPECT_NE(about("backward: 0.8", "backward: []").find("[2048, 0.65]"), std::string::npos);
 }
 
 TEST(KernelTime, CurvesRise) {
