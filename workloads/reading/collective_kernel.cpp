@@ -242,6 +242,11 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
     tuning.pace_rate = pace_of_tree(protocol, call);
     tuning.paces_own_data = false;
   }
+  // A rank waits for the flags of lines and stores each line on the next link at once (src/device/prims_ll128.h,
+  // recvReduceSendCopy; src/device/prims_ll.h, LLGenericOp): what its threads move in a trip goes on along a tree. On
+  // rings all ranks are busy with a chunk at the same time. RCCL's times were calibrated on trees of whole chunks.
+  const bool of_rccl = kernel.ll128.pace.bps() > 0;
+  if (call.algorithm == "double_binary_tree" && !of_rccl) tuning.passed_on = protocol.trip_bytes;
   // On a ring that leaves the server at an accelerator, its link carries nothing.
   const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);

@@ -135,7 +135,10 @@ struct CollectiveTuning {
   Time min_step;                      ///< the bytes of a slice take at least so long
   Bandwidth pace_rate{};              ///< bytes of a channel, while what passes through is not delayed; 0: no limit
   bool paces_own_data = true;         ///< a rank's own data are delayed as well, so that the first slice is
-  Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
+  /// Bytes of a slice that go on to members of the same server before the rest has come; 0: whole slices. Between
+  /// servers slices are whole. Only of calls with a graph.
+  Bytes passed_on{0};
+  Time message_latency;  ///< from the end of a slice's handling until it is sent, while the rank goes on
   /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`. Of a settled call
   /// the one that it has.
   std::string transport;
