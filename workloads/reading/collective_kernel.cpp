@@ -214,6 +214,10 @@ Bandwidth pace_of_tree(const CollectiveKernel::Protocol& protocol, const Collect
   return Bandwidth::from_bps(of_the_search * found / std::max(1U, call.tuning.channels));
 }
 
+/// Heads of the servers on which `nvls_loop` was calibrated. A block copies the chunks of all heads one after another
+/// (src/device/prims_simple.h, ScatterGatherOp).
+constexpr std::uint32_t loop_heads = 8;
+
 /// From the first step to the rates of each: the times of NCCL's kernel of this algorithm and protocol.
 void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
@@ -224,6 +228,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
     const Bandwidth of_all_heads = heads > 8 ? kernel.many_heads_rate : kernel.nvls_rate;
     tuning.stage_latency = kernel.nvls_loop;
+    tuning.heads_latency = kernel.nvls_loop * heads / loop_heads;
     tuning.stage_rate = Bandwidth::from_bps(of_all_heads.bps() / std::max(1U, heads));
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;

@@ -123,7 +123,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
   Time stage;
   if (!step.joined) {
-    stage = tuning.stage_latency;
+    stage = step.of_all_heads ? tuning.heads_latency : tuning.stage_latency;
     if (tuning.stage_rate.bps() > 0) stage = std::max(stage, serialization_time(slice, tuning.stage_rate));
   }
   if (tuning.network_step > Time() && begins_at_network(step)) stage = bounded_sum(stage, tuning.network_step);
