@@ -141,17 +141,30 @@ StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenera
   }
 }
 
+namespace {
+
+/// Steps of the chunk of one head, of which one chunk has the time of all.
+StepGenerator of_loop(bool has_time, StepGenerator steps) {
+  for (Step step; steps.next(step);) {
+    step.joined = !has_time;
+    step.of_all_heads = true;
+    co_yield step;
+  }
+}
+
+}  // namespace
+
 StepGenerator SwitchedServer::contribute() const {
   return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
-    return joined(chunk.head != 0,
-                  send_to_all(Peers::only(aggregator), sizes, chunk.bytes, {Buffer::input, chunk.offset}));
+    return of_loop(chunk.head == 0,
+                   send_to_all(Peers::only(aggregator), sizes, chunk.bytes, {Buffer::input, chunk.offset}));
   });
 }
 
 StepGenerator SwitchedServer::take_all() const {
   return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
     const bool last = chunk.head + 1 == shares.heads() || shares.at(chunk.loop, chunk.head + 1).bytes == 0;
-    return joined(!last, copy_to_all(aggregator, {}, sizes, chunk.bytes, {Buffer::output, chunk.offset}));
+    return of_loop(last, copy_to_all(aggregator, {}, sizes, chunk.bytes, {Buffer::output, chunk.offset}));
   });
 }
 

@@ -70,6 +70,25 @@ class SettingsIdentity(ProgramTest):
                     self.assertEqual(other["fingerprint"], summary["fingerprint"])
         self.assertNotEqual(fingerprints["2.28"], fingerprints["2.30"])
 
+    def test_lines_that_go_on(self):
+        # 1 MiB on each of two trees of four servers of eight: 14 chunks of 71,040 B, 592 lines of LL128, and a shorter one. NCCL's block
+        # moves 38,400 B in a trip, which go on inside a server: two messages for each chunk, 7 up and 7 down each of four chains. Between
+        # servers a message is a chunk: 3 up and 3 down. Without a kernel a rank passes on whole chunks.
+        chunks = 15
+        expected = {"h100": 2 * (4 * 14 * 2 * chunks + 6 * chunks), "none": 2 * (4 * 14 * chunks + 6 * chunks)}
+        for kernel, messages in expected.items():
+            text = experiment("none")
+            text["workload"] = {"kind": "collective", "collective": "all_reduce", "algorithm": "double_binary_tree", "protocol": "ll128",
+                                "channels": 2, "ranks": 32, "size": "2 MiB", "collective_kernel": kernel}  # fmt: skip
+            path = self.write(text, f"{kernel}.yaml")
+            summary, one = self.simulate(path, output=f"{kernel}.h5")
+            self.assertEqual(summary["messages"], messages, kernel)
+            for processes in (2, 3, 4, 8) if kernel == "h100" else ():
+                with self.subTest(processes=processes):
+                    other, results = self.simulate(path, output=f"lines_{processes}.h5", ranks=processes)
+                    self.assert_same_results(one, results, context=f"{processes} processes")
+                    self.assertEqual(other["fingerprint"], summary["fingerprint"])
+
 
 if __name__ == "__main__":
     unittest.main()

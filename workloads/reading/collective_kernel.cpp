@@ -218,6 +218,10 @@ Bandwidth pace_of_tree(const CollectiveKernel::Protocol& protocol, const Collect
   return Bandwidth::from_bps(of_the_search * found / std::max(1U, call.tuning.channels));
 }
 
+/// Heads of the servers on which `nvls_loop` was calibrated. A block copies the chunks of all heads one after another
+/// (src/device/prims_simple.h, ScatterGatherOp).
+constexpr std::uint32_t loop_heads = 8;
+
 /// From the first step to the rates of each: the times of NCCL's kernel of this algorithm and protocol.
 void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   CollectiveTuning& tuning = call.tuning;
@@ -228,6 +232,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
     const Bandwidth of_all_heads = heads > 8 ? kernel.many_heads_rate : kernel.nvls_rate;
     tuning.stage_latency = kernel.nvls_loop;
+    tuning.heads_latency = kernel.nvls_loop * heads / loop_heads;
     tuning.stage_rate = Bandwidth::from_bps(of_all_heads.bps() / std::max(1U, heads));
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;
@@ -246,6 +251,11 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
     tuning.pace_rate = pace_of_tree(protocol, call);
     tuning.paces_own_data = false;
   }
+  // A rank waits for the flags of lines and stores each line on the next link at once (src/device/prims_ll128.h,
+  // recvReduceSendCopy; src/device/prims_ll.h, LLGenericOp): what its threads move in a trip goes on along a tree. On
+  // rings all ranks are busy with a chunk at the same time. RCCL's times were calibrated on trees of whole chunks.
+  const bool of_rccl = kernel.ll128.pace.bps() > 0;
+  if (call.algorithm == "double_binary_tree" && !of_rccl) tuning.passed_on = protocol.trip_bytes;
   // On a ring that leaves the server at an accelerator, its link carries nothing.
   const double on_links = call.algorithm == "ring" && call.graph ? call.graph->speeds().rings_on_links : 1;
   const double share = on_links > 0 ? busy_channels(call, channels) * on_links : busy_channels(call, channels);

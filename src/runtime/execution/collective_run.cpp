@@ -29,6 +29,7 @@ CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, st
   WEFT_EXPECT(algorithm_ != nullptr, "collective algorithm {}", call.algorithm);
   channels_ = algorithm_->channels(call);
   credits_ = algorithm_->credits(call);
+  if (call.graph) passed_on_ = call.tuning.passed_on;
   unfinished_ = algorithm_->lanes(call);
   lanes_.resize(unfinished_);
   const std::vector<bool> without_steps = algorithm_->lanes_without_steps(call, index);
@@ -92,7 +93,24 @@ std::int64_t CollectiveRun::wait(Time now, std::uint32_t channel) const {
   return longest.ps();
 }
 
-Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.step.slice, lane.step.bytes - lane.done); }
+// What is left of the slice.
+Bytes CollectiveRun::slice_of(const Lane& lane) const {
+  const Bytes left = lane.step.bytes - lane.done;
+  if (passed_on_ == Bytes(0)) return std::min(lane.step.slice, left);
+  return std::min(lane.step.slice - Bytes(lane.done.count() % lane.step.slice.count()), left);
+}
+
+// What the lane does at a time: a slice, or what it passes on of one.
+Bytes CollectiveRun::piece_of(const Lane& lane) const {
+  const Bytes slice = slice_of(lane);
+  return passed_on_ > Bytes(0) ? std::min(passed_on_, slice) : slice;
+}
+
+// To another server a message is a slice.
+std::uint32_t CollectiveRun::credits(const Step& step, std::uint32_t peer) const {
+  if (passed_on_ == Bytes(0) || over_network(peer)) return credits_;
+  return credits_ * static_cast<std::uint32_t>((step.slice + passed_on_ - Bytes(1)) / passed_on_);
+}
 
 Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   if (is_aggregator() || step.instant) return Time();
@@ -105,7 +123,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
   Time stage;
   if (!step.joined) {
-    stage = tuning.stage_latency;
+    stage = step.of_all_heads ? tuning.heads_latency : tuning.stage_latency;
     if (tuning.stage_rate.bps() > 0) stage = std::max(stage, serialization_time(slice, tuning.stage_rate));
   }
   if (tuning.network_step > Time() && begins_at_network(step)) stage = bounded_sum(stage, tuning.network_step);
@@ -118,7 +136,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
 Time CollectiveRun::still_fetching(Time now, const Lane& lane) const {
   const Bandwidth rate = call_.tuning.fetch_rate;
   if (rate.bps() <= 0 || !receives(lane.step.primitive) || is_aggregator() || over_network(lane.step)) return Time();
-  const Time fetched = bounded_sum(serialization_time(slice_of(lane), rate), lane.fetched);
+  const Time fetched = bounded_sum(serialization_time(piece_of(lane), rate), lane.fetched);
   return fetched > now ? fetched - now : Time();
 }
 
@@ -129,7 +147,7 @@ Time CollectiveRun::until_paced(Time now, const Lane& lane) const {
   const Bandwidth rate = call_.tuning.pace_rate;
   if (rate.bps() <= 0 || is_aggregator() || lane.step.instant) return Time();
   const auto sharing = static_cast<std::int64_t>(lanes_.size() / channels_);
-  const Time of_bytes = serialization_time(slice_of(lane) * sharing, rate);
+  const Time of_bytes = serialization_time(piece_of(lane) * sharing, rate);
   const bool all_of_it = call_.tuning.paces_own_data && !receives(lane.step.primitive);
   const Time begin = all_of_it ? std::max(lane.handled, now) : lane.handled;
   const Time end = bounded_sum(of_bytes, begin);
@@ -182,7 +200,7 @@ bool CollectiveRun::can_move(std::uint32_t number, Lane& lane) const {
     if (receiver(number, lane, step.receive_from(i)).empty()) return false;
   if (!executor_.credits_limited()) return true;
   for (std::uint32_t i = 0; i < step.send_count(); ++i)
-    if (sender(number, lane, step.send_to(i)).in_flight >= credits_) return false;
+    if (sender(number, lane, step.send_to(i)).in_flight >= credits(step, step.send_to(i))) return false;
   return true;
 }
 
@@ -198,7 +216,7 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
   if (!can_move(number, lane)) return false;
   ++moves_;
   const Time duration =
-      std::max(bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane)), until_paced(now, lane));
+      std::max(bounded_sum(time_of(lane.step, piece_of(lane)), still_fetching(now, lane)), until_paced(now, lane));
   if (duration > Time()) {
     lane.handling = true;
     ++busy_;
@@ -224,10 +242,18 @@ bool CollectiveRun::on_timer(Time now, std::uint32_t number) {
 void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
   const std::uint32_t channel = number % channels_;
   const Step& step = lane.step;
-  const Bytes slice = slice_of(lane);
-  const Bytes wire = wire_bytes(call_.tuning.protocol, slice);
+  const Bytes piece = piece_of(lane);
+  // A message is a piece, and between servers a slice, with its last piece.
+  const bool last = piece == slice_of(lane);
+  const Bytes of_piece = wire_bytes(call_.tuning.protocol, piece);
+  const auto whole = [&](std::uint32_t peer) { return passed_on_ > Bytes(0) && over_network(peer); };
+  const auto of_slice = [&] {
+    return wire_bytes(call_.tuning.protocol, Bytes(lane.done.count() % step.slice.count()) + piece);
+  };
   for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
     const std::uint32_t peer = step.receive_from(i);
+    if (!last && whole(peer)) continue;
+    const Bytes wire = whole(peer) ? of_slice() : of_piece;
     const ReceiveConnection::Slice arrived = receiver(number, lane, peer).pop();
     WEFT_EXPECT(arrived.bytes == wire && arrived.collective == call_.id,
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
@@ -243,6 +269,8 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     lane.fetched = now;
   }
   for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+    if (!last && whole(step.send_to(i))) continue;
+    const Bytes wire = whole(step.send_to(i)) ? of_slice() : of_piece;
     SendConnection& to = sender(number, lane, step.send_to(i));
     ++to.in_flight;
     ++messages_;
@@ -254,7 +282,7 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
       executor_.send_slice(now, to, call_, channel, wire, step.send_to(i), Time());
   }
   lane.handled = now;
-  lane.done += slice;
+  lane.done += piece;
   if (lane.done == step.bytes) finish_step(lane);
 }
 
@@ -322,7 +350,7 @@ std::vector<CollectiveRun::Awaited> CollectiveRun::awaited_ranks() const {
     }
     for (std::uint32_t i = 0; executor_.credits_limited() && i < lane.step.send_count(); ++i)
       if (const std::uint32_t to = rank(lane.step.send_to(i), channel);
-          executor_.send_connection(call_, channel, to).in_flight >= credits_)
+          executor_.send_connection(call_, channel, to).in_flight >= credits(lane.step, lane.step.send_to(i)))
         ranks.push_back({to, channel, channel});
   }
   return ranks;

@@ -121,6 +121,8 @@ class CollectiveRun {
   void finish_step(Lane& lane);
   void walk(Time now, std::uint32_t lane);
   Bytes slice_of(const Lane& lane) const;
+  Bytes piece_of(const Lane& lane) const;
+  std::uint32_t credits(const Step& step, std::uint32_t peer) const;
   Time time_of(const Step& step, Bytes slice) const;
   Time still_fetching(Time now, const Lane& lane) const;
   Time until_paced(Time now, const Lane& lane) const;
@@ -140,6 +142,7 @@ class CollectiveRun {
   std::shared_ptr<const CollectiveAlgorithm> algorithm_;
   std::uint32_t channels_;
   std::uint32_t credits_;
+  Bytes passed_on_;  // CollectiveTuning
   std::uint32_t unfinished_;
   bool marked_ = false;  // a lane has a mark more
   std::vector<Lane> lanes_;

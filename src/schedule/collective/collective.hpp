@@ -126,6 +126,7 @@ struct CollectiveTuning {
   Time own_launch;                    ///< of a settled call: `launch` without that of `kernel`
   Time step_latency;                  ///< of each slice that a rank handles, before it goes on
   Time stage_latency;                 ///< more of each slice of a step that is not joined
+  Time heads_latency;                 ///< instead, if the step is that of_all_heads
   Bandwidth stage_rate;               ///< such a slice takes at least its bytes at this rate more; 0: no time
   Bandwidth reduce_rate;              ///< bytes of slices that are reduced, per channel; 0: no time
   Bandwidth copy_rate;                ///< bytes of all other slices, per channel; 0: no time
@@ -135,7 +136,10 @@ struct CollectiveTuning {
   Time min_step;                      ///< the bytes of a slice take at least so long
   Bandwidth pace_rate{};              ///< bytes of a channel, while what passes through is not delayed; 0: no limit
   bool paces_own_data = true;         ///< a rank's own data are delayed as well, so that the first slice is
-  Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
+  /// Bytes of a slice that go on to members of the same server before the rest has come; 0: whole slices. Between
+  /// servers slices are whole. Only of calls with a graph.
+  Bytes passed_on{0};
+  Time message_latency;  ///< from the end of a slice's handling until it is sent, while the rank goes on
   /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`. Of a settled call
   /// the one that it has.
   std::string transport;
@@ -230,6 +234,7 @@ struct Step {
   bool instant = false;            ///< takes no time whatever the tuning says: bookkeeping, no work of a kernel
   bool mark = false;               ///< when it is done, the lane has one mark more, for which others may wait
   bool joined = false;             ///< to NCCL a part of another step, whose stage_latency is that of both
+  bool of_all_heads = false;       ///< to NCCL a loop over the chunks of all heads (NVLink SHARP)
   std::uint8_t more_sends = 0;     ///< peers beyond the first
   std::uint8_t more_receives = 0;  ///< the same
   std::uint32_t send_peer = 0;     ///< communicator index, if sends(primitive)

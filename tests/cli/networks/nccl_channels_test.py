@@ -76,6 +76,15 @@ class NcclChannels(ProgramTest):
                 blocks = max(loop, GPUS * chunk / rate)
                 self.assertAlmostEqual(found / (bytes_of_loop * 9 / 8 / link + blocks), 1, delta=0.01)
 
+    def test_the_loop_is_in_proportion_to_the_heads(self):
+        """A block copies the chunks of all heads one after another (NCCL src/device/prims_simple.h, ScatterGatherOp), once into the
+        buffers of the switch and once out of them. 32 heads instead of 16 on a rack: 2 x 16/8 of `nvls_loop`."""
+        kernel = yaml.safe_load((SOURCE / "collectives" / "kernels" / "b200.yaml").read_text())
+        loop = float(kernel["nvls_loop"][1].split()[0])
+        us = {heads: self.one_server("gb200_nvl72", ranks=heads, size="512 KiB", algorithm="nvls", collective_kernel="b200")["time_ps"] / 1e6
+              for heads in (16, 32)}  # fmt: skip
+        self.assertAlmostEqual(us[32] - us[16], 4 * loop, delta=2)
+
     def one_server(self, design, **workload):
         summary, _ = self.simulate({
             "topology": {"kind": "server", "design": design},
