@@ -86,7 +86,8 @@ struct StageSetup {
 
 /// Expands the slots of a pipeline rank. Order within a step: slots as the schedule gives them, each part after part;
 /// gradients are reduced when the last micro-batch has left their part; then sums of what several ranks hold in common,
-/// the norm of all gradients, the optimizer, and the gathering of parameters that are shared out.
+/// the norm of all gradients, the optimizer, and the gathering of parameters that are shared out. With
+/// overlap_parameters these come first.
 StagePlan plan_stage(const StageSetup& setup, std::uint32_t pipeline_rank);
 
 }  // namespace weft
