@@ -3,7 +3,7 @@
 
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from .elements import element_size
 
@@ -34,9 +34,10 @@ class Communication:
     receives: list = field(default_factory=list)
     sequence: int | None = None
     cut: bool | None = None  # its splits have been cut short: torch.profiler writes 30 of them (saveNcclMeta)
+    stream: int | None = None  # of a call of which only the time is known: where it runs
 
     def text(self):
-        return json.dumps({key: value for key, value in asdict(self).items() if value not in (None, [])})
+        return json.dumps({key: value for key, value in vars(self).items() if value not in (None, [])})
 
     @staticmethod
     def of_text(text):

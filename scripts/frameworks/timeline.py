@@ -434,18 +434,21 @@ class ProgramOfTimeline:
             until[thread] = max(end, until.get(thread, origin))
 
     def write_enqueued(self):
-        """Communications at the times at which the host enqueued them; those of one time are in one kernel. `traced`: the
-        host waits for each."""
-        last, until = [], self.timeline.one("SELECT MIN(begin) FROM hosts")
-        rows = self.timeline.all("SELECT begin, end, names.name, call, place FROM hosts JOIN names ON names.id = hosts.name "
-                                 "ORDER BY begin, hosts.id")
-        for begin, of_kernel in itertools.groupby(rows, key=lambda row: row[0]):
+        """Communications at the times at which the host enqueued them; those of one time and `thread` are in one kernel.
+        Calls of one stream, where it is known, run one after another. `traced`: the host waits for each."""
+        last, until, on_streams = [], self.timeline.one("SELECT MIN(begin) FROM hosts"), {}
+        rows = self.timeline.all("SELECT begin, end, names.name, call, place, thread FROM hosts JOIN names ON names.id = "
+                                 "hosts.name ORDER BY begin, thread, hosts.id")
+        for (begin, _), of_kernel in itertools.groupby(rows, key=lambda row: (row[0], row[5])):
             of_kernel = list(of_kernel)
             if begin > until:
                 last = [self.out.compute("host", last, begin - until, thread=HOST_THREAD)]
-            calls = [Communication.of_text(call) for _, _, _, call, _ in of_kernel]
-            _, _, name, _, place = of_kernel[0]
-            node = self.job.write_calls(self.out, self.timeline, name, last, calls, None, place)
+            calls = [Communication.of_text(call) for _, _, _, call, _, _ in of_kernel]
+            _, _, name, _, place, _ = of_kernel[0]
+            streams = {call.stream for call in calls if call.stream is not None}
+            before = {on_streams[stream] for stream in streams if stream in on_streams}
+            node = self.job.write_calls(self.out, self.timeline, name, [*last, *before], calls, None, place)
+            on_streams.update(dict.fromkeys(streams, node))
             until = max(begin, until)
             if self.traced:
                 last = [self.out.compute("wait for " + calls[0].kind, [node], 0, thread=HOST_THREAD)]

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import SOURCE, WEFT, ProgramTest, environment
 
 READERS = ["collectives", "flows", "triggers", "import flows", "import htsim", "import triggers", "import multiverse", "import aicb",
-           "import pytorch", "import nsys", "import xplane"]
+           "import pytorch", "import nsys", "import xplane", "import nccl-log"]
 # Pieces of text (1 MiB) and pages of databases (4 MiB, and as much while an index is made) are held up to a size of their
 # own, which the shorter trace does not reach. Kept in memory, an event takes a kilobyte or more in Python: 12,000 events of
 # two ranks would be 24 MB.

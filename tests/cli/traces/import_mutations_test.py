@@ -25,6 +25,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import flight_files
 import hlo_files
+import nccl_log_files
 import nsys_files
 import onnx_files
 import xplane_files
@@ -69,6 +70,7 @@ def sources(folder):
             "xplane": ("xplane", xplane_files.two_gpus().coded(), []),
             "pickle": ("flight-recorder", pickle.dumps(recorded.whole(), 2), both),
             "recorded": ("flight-recorder", json.dumps(recorded.whole(), sort_keys=True, indent=1).encode(), both),
+            "log": ("nccl-log", nccl_log_files.two_servers().text().encode(), []),
             "hlo": ("hlo", hlo_files.STEP.encode(), []), "stable": ("hlo", hlo_files.STABLE.encode(), []),
             "attention": ("onnx", onnx_files.attention(4, 16), ["--tensor", "2", "--data", "2"]),
             "convolution": ("onnx", onnx_files.convolution(8), ["--pipeline", "2"]),

@@ -129,6 +129,19 @@ class Nsys(ImportTest):
             # 40 MiB take more than 800 us at 400 Gb/s, and 1,000 B no time like that.
             self.assertLess(self.run_imported()[0, "behind the second"][0], 100)
 
+    def test_a_second_communicator_of_all_has_its_own_order(self):
+        """Rank 0 is the second one there, and sends to the first one, which is rank 1."""
+        report = Report()
+        for process in range(2):
+            for comm, place in ((WORLD, process), (WORLD + 1, 1 - process)):
+                report.range(process, "ncclCommInitRank", 0, 5, INIT, comm, 2, place, process)
+            report.range(process, ("ncclSend", "ncclRecv")[process], 10, 1, MESSAGE, WORLD + 1, 4096, process)
+            report.kernel(process, 20, 5, 12, kernel_of("SendRecv"), 20)
+        read = self.imported(self.write_report(report))
+        self.assertEqual(read["operations"], {"recv": 1, "send": 1})
+        self.run_imported()
+        self.assertEqual(weft_testing.table(self.folder / "out.h5", "messages")["destination"].tolist(), [1])
+
     def mesh(self, ranks, axes, created=True):
         """Reports of servers of four GPUs each: a step of all axes (name, size), neighbours last, of a job of 16 ranks, as
         PyTorch has communicators: numbers of 64 bits without an order."""
