@@ -56,6 +56,8 @@ CASES = {
     "MXFP8": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True},
               {"device": str(SOURCE / "workloads" / "devices" / "b200-sxm.yaml"), "micro_batches": 2,
                "framework": "megatron_core", "precision": "mxfp8", "fused_loss": True}, "packet"),
+    "sums that begin on all stages at once": (DENSE, {"data": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
+                                              {"micro_batches": 4, "align_gradients": True, "bucket_size": "8 MiB"}, "packet"),
     "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
               {"micro_batches": 4, "recompute": "full"}, "ideal"),
 }  # fmt: skip

@@ -309,6 +309,10 @@ class MegatronApplication {
       d_.bucket_elements = o_.whole("ddp-bucket-size", 1, all);
       d_.bucket_elements_per_rank = 0;
     }
+    // megatron/training/training.py: align_grad_reduce gives the schedule grad_sync_func;
+    // core/pipeline_parallel/schedules.py.
+    d_.align_gradients = d_.overlap_gradients && d_.buckets_of_first_chunk && p_.virtual_stages > 1 &&
+                         p_.schedule == "interleaved" && !o_.flag("no-align-grad-reduce");
     if (o_.has("clip-grad")) d_.clip_gradients = o_.number("clip-grad") > 0;
   }
 

@@ -143,7 +143,10 @@ struct TrainingDescription {
   bool overlap_tensor = true;           ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
   TensorOverlap tensor_overlap;         ///< calls of tensor ranks in parts beside the GEMMs next to them
   bool overlap_gradients = true;        ///< reductions run beside the backward pass
-  bool overlap_parameters = false;      ///< parameters of sharded state are gathered beside the forward pass
+  /// In an interleaved pipeline the sums of a chunk begin on all stages at once, when the first stage has its gradients
+  /// (Megatron-LM's --overlap-grad-reduce without --no-align-grad-reduce); else on each stage when they are ready.
+  bool align_gradients = false;
+  bool overlap_parameters = false;        ///< parameters of sharded state are gathered beside the forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it, hybrid stage 3 as PyTorch FSDP2
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)

@@ -82,6 +82,7 @@ class Settling {
     settle_pipeline(d_, complaints_);
     check_recompute(d_, complaints_);
     check_combined();
+    check_aligned();
     settle_sharding();
     settle_buckets();
   }
@@ -148,6 +149,20 @@ class Settling {
           fmt::format("schedule {} has no second forward pass whose exchanges it could hide; use recompute none or "
                       "selective, without moe",
                       p_.schedule));
+  }
+
+  void check_aligned() const {
+    if (!d_.align_gradients) return;
+    if (p_.schedule != "interleaved")
+      complaints_.raise({"align_gradients", "schedule"},
+                        fmt::format("align_gradients needs schedule interleaved, not {}", p_.schedule));
+    if (!d_.overlap_gradients)
+      complaints_.raise({"align_gradients", "overlap_gradients"},
+                        "align_gradients needs sums beside the backward pass; use overlap_gradients: true");
+    if (p_.sharding == Sharding::parameters || d_.reduce_every_micro_batch)
+      complaints_.raise({"align_gradients", "sharding", "reduce_every_micro_batch"},
+                        "align_gradients needs gradients that are summed once in a step; use sharding none, optimizer "
+                        "or gradients, and reduce_every_micro_batch: false");
   }
 
   void settle_sharding() {

@@ -82,7 +82,17 @@ void StagePlanner::reduce_part(SlotWalk& walk) {
   if (!last_micro_batch && !every) return;
   if (!description_.overlap_gradients && last_micro_batch && !every) return;
   if (at + 1 == walk.chunk->parts.size()) start_buckets(*walk.chunk);
+  if (description_.align_gradients) {
+    if (at == 0)
+      complete_.push_back({walk.chunk, backward_slots_ + 1 + rank_, static_cast<std::int32_t>(walk.slot.micro_batch)});
+    return;
+  }
   reduce_ready(*walk.chunk, at, computed(walk), static_cast<std::int32_t>(walk.slot.micro_batch));
+}
+
+void StagePlanner::reduce_aligned() {
+  for (; !complete_.empty() && complete_.front().slots <= backward_slots_; complete_.pop_front())
+    reduce_ready(*complete_.front().chunk, 0, last_of_slot_, complete_.front().micro_batch);
 }
 
 void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch) {

@@ -26,8 +26,12 @@ StagePlan StagePlanner::make() {
     while (walks.back().slot.with_next && slots->next(slot)) walks.push_back(start(slot));
     walk_together(walks);
     last_of_slot_ = walks.back().chain;
+    if (completes_weights(slot.pass)) ++backward_slots_;
+    reduce_aligned();
   }
   send_in_turn(last_of_slot_);
+  backward_slots_ += rank_;
+  reduce_aligned();
   end_of_step();
   return std::move(result_);
 }

@@ -160,6 +160,9 @@ class StagePlanner {
   void reduce_part(SlotWalk& walk);
   void scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch);
   void start_buckets(Chunk& chunk);
+  /// Megatron-LM, core/pipeline_parallel/schedules.py: stage r begins the sums of a chunk r backward slots behind the
+  /// one with which its gradients are complete, which the stages before it have as many slots later.
+  void reduce_aligned();
   void reduce_ready(Chunk& chunk, std::size_t part, std::int32_t after, std::int32_t micro_batch);
 
   // End of the step
@@ -219,6 +222,14 @@ class StagePlanner {
   std::optional<HeldMessage> held_message_;
   std::vector<std::int32_t> sent_;  // what the next computation waits for
   std::vector<std::int32_t> reductions_;
+  /// Gradients that are complete; the number of backward slots behind which their sums begin, if all begin at once.
+  struct Complete {
+    Chunk* chunk = nullptr;
+    std::uint32_t slots = 0;
+    std::int32_t micro_batch = 0;
+  };
+  std::deque<Complete> complete_;
+  std::uint32_t backward_slots_ = 0;
   std::vector<std::uint32_t> after_optimizer_;  // places in StagePlan::after: the optimizer of the step before
   std::vector<std::uint32_t> first_forward_;    // the same: the last of its parameters, if they are gathered late
   std::array<std::int32_t, 2> last_transfer_{no_operation, no_operation};  // by Way

@@ -236,6 +236,7 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("overlap_tensor", d.overlap_tensor);
   if (const auto value = fields.find("tensor_overlap")) read_tensor_overlap(*value, d.tensor_overlap);
   fields.flag("overlap_gradients", d.overlap_gradients);
+  fields.flag("align_gradients", d.align_gradients);
   fields.flag("overlap_parameters", d.overlap_parameters);
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
   fields.flag("clip_gradients", d.clip_gradients);

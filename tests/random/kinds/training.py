@@ -167,6 +167,9 @@ def training(d, files, facts):
     for key in ("attention", "recompute", "precision"):
         if d.chance(0.2):
             result[key] = d.word(names.words(f"workload.{key}"))
+    plan = result.get("parallelism", {})
+    if d.chance(0.5 if plan.get("schedule") == "interleaved" and plan.get("sharding") != "parameters" else 0.02):
+        result["align_gradients"] = d.flag()
     if d.chance(0.3):
         result["bucket_size"] = d.size(10_000, 1_000_000)
     if d.chance(0.2):
