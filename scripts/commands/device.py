@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support.console import Parser, guarded  # noqa: E402
 from support.errors import EnvironmentFailure, StudyError  # noqa: E402
+from support.input_files import cannot_open  # noqa: E402
 from support.output_files import refuse_input  # noqa: E402
 
 DEVICES = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "devices"
@@ -87,7 +88,7 @@ def fit_command():
     except ValueError as error:
         raise StudyError(str(error)) from error
     except OSError as error:
-        raise StudyError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        raise StudyError(f"{error.filename}: {cannot_open(error.filename) or error.strerror}") from error
     try:
         pathlib.Path(options.output).write_text(text, encoding="utf-8")
     except OSError as error:

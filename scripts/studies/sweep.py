@@ -17,14 +17,14 @@ from .machines import check_equal, figures_of
 from .processes import Processes
 from .records import Records, write_whole
 from .runs import REFUSED, Runs, name_of
-from .study_file import Case, load_study
+from .study_file import Case, Study
 
 
 class Sweep:
     """The study `path`, with its table in `output` and its runs in a folder beside that."""
 
     def __init__(self, path, output=None, quiet=False):
-        self.study = load_study(path)
+        self.study = Study(path)
         self.output = results_path(output or pathlib.Path(path).stem + ".h5", [path, self.study.base_path])
         self.program = Program()
         self.quiet = quiet
