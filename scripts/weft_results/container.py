@@ -96,7 +96,8 @@ def expect_run(path, attributes):
     found = attributes.get("format")
     if found != OF_A_RUN:
         raise ResultsError(path, f"it is the table of a study ({found}), which `weft report` and `weft export --csv` read; "
-                                 "the result file of one run was expected, such as those in the study's folder of runs")
+                                 "the result file of one run was expected; "
+                                 f"`weft export {path} --csv - --columns case,run` names those of its cases")
 
 
 def open_run(path):
