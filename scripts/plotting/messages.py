@@ -11,11 +11,11 @@ CLASSES = 10  # of sizes
 
 def plot_messages(results, save):
     if not results.rows("messages"):
-        raise PlotError(f"'{results.path}' has no messages")
+        raise PlotError(f"{results.path}: it has no messages")
     issued, delivered, ideal, sizes = results.columns("messages", "issued", "delivered", "ideal", "bytes")
     timed = ideal > 0
     if not timed.any():
-        raise PlotError(f"'{results.path}' has no message with an ideal time above 0")
+        raise PlotError(f"{results.path}: it has no message with an ideal time above 0")
     slowdown, delivered, sizes = (delivered[timed] - issued[timed]) / ideal[timed], delivered[timed], sizes[timed]
     sized = sizes.min() < sizes.max()
     figure, (left, right, *third) = plt.subplots(1, 3 if sized else 2, figsize=(15 if sized else 11, 4.6), layout="constrained")

@@ -10,7 +10,7 @@ from weft_results.fairness import jain_over_time
 
 def plot_rates(results, save):
     if not results.rows("rates_series"):
-        raise PlotError(f"'{results.path}' has no series of queue pairs: set output.rates, e.g. "
+        raise PlotError(f"{results.path}: it has no series of queue pairs: set output.rates, e.g. "
                         "output: {rates: {interval: 10 us}}, and run again")
     host, number, target, interval, time, rate, window, flight, sent = results.columns(
         "rates_series", "host", "number", "destination", "interval", "time", "rate", "window", "in_flight", "sent")

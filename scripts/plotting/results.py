@@ -31,11 +31,11 @@ class Results:
     def columns(self, table, *names):
         """The named columns as arrays; texts as str."""
         if table not in self.file:
-            raise PlotError(f"'{self.path}' has no table /{table}")
+            raise PlotError(f"{self.path}: it has no table /{table}")
         data = []
         for name in names:
             if name not in self.file[table]:
-                raise PlotError(f"'{self.path}' has no column /{table}/{name}")
+                raise PlotError(f"{self.path}: it has no column /{table}/{name}")
             column = self.file[table][name]
             data.append(column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:])
         return data if len(data) > 1 else data[0]

@@ -31,7 +31,7 @@ class ResultFile:
         try:
             return read()
         except (OSError, RuntimeError, ValueError, KeyError, UnicodeDecodeError) as error:
-            raise ReportError(f"'{self.path}' is damaged: {error}") from None
+            raise ReportError(f"{self.path}: it is damaged: {error}") from None
 
     def has(self, table, *columns):
         return table in self.file and all(column in self.file[table] for column in columns)
@@ -53,7 +53,7 @@ class ResultFile:
         if table not in self.lengths:
             lengths = {name: self.file[table][name].shape[0] for name in self.names(table)}
             if len(set(lengths.values())) > 1:
-                raise ReportError(f"'{self.path}' is damaged: columns of /{table} differ in length: {lengths}")
+                raise ReportError(f"{self.path}: it is damaged: columns of /{table} differ in length: {lengths}")
             self.lengths[table] = next(iter(lengths.values()), 0)
         return self.lengths[table]
 
@@ -62,7 +62,7 @@ class ResultFile:
 
     def column(self, table, name, rows=slice(None)):
         if not self.has(table, name):
-            raise ReportError(f"'{self.path}' has no column /{table}/{name}: is it a result file of this version?")
+            raise ReportError(f"{self.path}: it has no column /{table}/{name}: is it a result file of this version?")
         data = self.file[table][name]
         texts = h5py.check_string_dtype(data.dtype) is not None
         return self.guarded(lambda: data.asstr()[rows] if texts else data[rows])

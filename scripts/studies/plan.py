@@ -152,7 +152,7 @@ def load_plan(path):
 
 
 def refuse_plan(path):
-    raise StudyError(f"'{path}' is no plan; expected a file that `weft plan -o FILE.json` has written")
+    raise StudyError(f"{path}: it is no plan; expected a file that `weft plan -o FILE.json` has written")
 
 
 def read_run(path):

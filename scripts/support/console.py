@@ -3,10 +3,11 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 
-from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError
+from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError, did_you_mean
 
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
@@ -22,9 +23,21 @@ def warn(message):
 
 
 class Parser(argparse.ArgumentParser):
+    """Reports an error in one line, with the nearest word that it knows. As in src/app, options are not abbreviated."""
+
+    def __init__(self, **options):
+        super().__init__(allow_abbrev=False, **options)
+
     def error(self, message):
-        complain(f"{message} (`{self.prog} --help` says more)")
+        complain(f"{message}{self.near(message)} (`{self.prog} --help` says more)")
         sys.exit(EXIT_INPUT)
+
+    def near(self, message):
+        unknown = re.fullmatch(r"unrecognized arguments: (--[^ =]+).*", message, re.DOTALL)
+        if unknown:
+            return did_you_mean(unknown[1], self._option_string_actions)
+        choice = re.fullmatch(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
+        return did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])) if choice else ""
 
 
 def natural(text):

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs in: quick
 """Every command says the same of a file that it cannot read: exit code 2 and one line `weft: FILE: ...`, with the name that may
 be meant."""
 
@@ -116,12 +115,27 @@ class InputFiles(ProgramTest):
 
     def test_wrong_options(self):
         """Whatever reads the words of a command, C++ or Python, the error has one form."""
+        self.write("experiment: first.yaml\ngrid: {workload.size: [1 KiB]}\noutputs: [job_time]\n", "study.yaml")
         for words in (["run", "first.yaml"], ["plot", "first.h5"], ["report", "first.h5"], ["explain", "first.h5"],
                       ["sweep", "first.yaml"], ["import", "aicb", "first.yaml"], ["slowdown", "first.h5"]):
             with self.subTest(" ".join(words)):
                 done = weft(*words, "--no-such-option", folder=self.folder)
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
                 self.assertRegex(done.err, r"\Aweft: .*--no-such-option.*\n\Z", done)
+        for words, text in ((["run", "first.yaml", "--quite"], "did you mean '--quiet'"),
+                            (["sweep", "first.yaml", "--quite"], "did you mean '--quiet'"),
+                            (["what-if", "first.yaml", "--jsn"], "did you mean '--json'"),
+                            (["sweep", "first.yaml", "--quie"], "did you mean '--quiet'"),  # no abbreviations
+                            (["plot", "first.h5", "--kind", "rate"], "did you mean 'rates'"),
+                            (["device", "h100-sxmm"], "did you mean 'h100-sxm'"),
+                            (["device", "frist.yaml"], "frist.yaml: cannot open this file.*did you mean 'first.yaml'"),
+                            (["device", "first.yaml"], "first.yaml: no device file: "),
+                            (["sweep", "study.yaml", "-o", "table.csv"], "table.csv'; expected the name of an HDF5 file"),
+                            (["plot", "first.h5", "--kind", "rates"], "first.h5: it has no series of queue pairs: set output.rates")):
+            with self.subTest(" ".join(words)):
+                done = weft(*words, folder=self.folder)
+                self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
+                self.assertRegex(done.err, rf"\Aweft: .*{text}.*\n\Z", done)
 
 
 if __name__ == "__main__":
