@@ -85,6 +85,11 @@ class InputFiles(ProgramTest):
             self.refused(words, "first.yaml", "it is not an HDF5 file; a result file of `weft run` was expected")
         self.write("experiment: first.yaml\ngrid: {workload.size: [1 KiB]}\noutputs: [job_time]\n", "study.yaml")
         self.run_weft("sweep", "study.yaml", "-o", "study.h5", "--quiet")
+        for words in (["run"], ["describe"], ["topology"], ["perf", "all_reduce"], ["plan"]):
+            with self.subTest(" ".join(words)):
+                done = weft(*words, "study.yaml", folder=self.folder)
+                self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
+                self.assertRegex(done.err, r"\Aweft: study.yaml:1: (`experiment`: )?found a study, which `weft sweep` runs; .*\n\Z")
         for words in OF_A_RUN:
             self.refused(words, "study.h5", r"it is the table of a study \(weft-study\).*the result file of one run was expected.*")
 
