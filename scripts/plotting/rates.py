@@ -41,7 +41,7 @@ def plot_rates(results, save):
     ends, index = jain_over_time(host.astype(np.int64) << 32 | number, interval, sent)
     shares.plot(np.minimum((ends + 1) * length, results.end) / scale, index, color="black", linewidth=1.2)
     shares.set(xlabel=f"simulated time ({unit})", ylabel="index (1)", xlim=(0, results.end / scale), ylim=(0, 1.05))
-    shares.set_title("Jain's index of what queue pairs with something to send sent; 1: all sent the same", fontsize=10)
+    shares.set_title("Jain's index of queue pairs with something to send; 1: all sent the same", fontsize=10)
     for axes in (upper, lower, shares):
         axes.grid(alpha=0.3)
     shown = f"{len(pairs)} queue pairs" if len(pairs) <= len(busiest) else f"the busiest {len(busiest)} of {len(pairs)} queue pairs"
