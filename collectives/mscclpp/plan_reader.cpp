@@ -10,6 +10,7 @@
 #include "collectives/mscclpp/operands.hpp"
 #include "collectives/mscclpp/plan.hpp"
 #include "support/basics/error.hpp"
+#include "support/documents/text_file.hpp"
 
 namespace weft {
 
@@ -49,7 +50,7 @@ class PlanReader {
 
   void read() {
     try {
-      plan_.json = std::make_shared<const PlanJson>(PlanJson::parse(read_whole_file(place_.file)));
+      plan_.json = std::make_shared<const PlanJson>(PlanJson::parse(text_of_file(place_.file)));
     } catch (const PlanJson::exception& problem) {
       place_.fail(fmt::format("this is no JSON: {}", problem.what()));
     }

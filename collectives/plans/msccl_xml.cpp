@@ -10,6 +10,7 @@
 #include "collectives/plans/static_schedule.hpp"
 #include "support/basics/error.hpp"
 #include "support/documents/spec.hpp"
+#include "support/documents/text_file.hpp"
 #include "support/documents/xml.hpp"
 
 namespace weft {
@@ -37,7 +38,7 @@ const std::map<std::string, Primitive> types = {{"s", Primitive::send},
 
 class XmlReader {
  public:
-  explicit XmlReader(const std::string& path) : file_(read_whole_file(path), path) { schedule_.file = path; }
+  explicit XmlReader(const std::string& path) : file_(text_of_file(path), path) { schedule_.file = path; }
 
   StaticSchedule read() {
     const pugi::xml_node algo = file_.root("algo", "a schedule of MSCCL");

@@ -8,6 +8,7 @@
 #include "collectives/plans/static_schedule.hpp"
 #include "support/basics/error.hpp"
 #include "support/documents/spec.hpp"
+#include "support/documents/text_file.hpp"
 
 namespace weft {
 namespace {
@@ -230,7 +231,7 @@ void require_waits(const StaticSchedule& schedule) {
 class TextReader final : public ScheduleReader {
  public:
   std::unique_ptr<CollectiveAlgorithm> read(const std::string& path) const override {
-    return make_static_algorithm(parse_schedule_text(read_whole_file(path), path));
+    return make_static_algorithm(parse_schedule_text(text_of_file(path), path));
   }
 };
 

@@ -6,8 +6,6 @@
 #include "collectives/plans/static_schedule.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -206,12 +204,6 @@ std::unique_ptr<CollectiveAlgorithm> make_static_algorithm(StaticSchedule schedu
     throw InputError(SourceLine{file, 0}, "the schedule is wrong: " + text);
   }
   return algorithm;
-}
-
-std::string read_whole_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw InputError(SourceLine{path, 0}, "cannot be read; expected a schedule file");
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace weft

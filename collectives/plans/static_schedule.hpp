@@ -68,7 +68,4 @@ std::string to_text(const StaticSchedule& schedule);
 /// Throws InputError with the line.
 StaticSchedule parse_schedule_text(const std::string& text, const std::string& file);
 
-/// The file's content; throws InputError if it cannot be read.
-std::string read_whole_file(const std::string& path);
-
 }  // namespace weft

@@ -3,10 +3,10 @@
 
 import re
 
-import h5py
 import numpy
 
 from support.errors import StudyError
+from weft_results.container import open_run
 
 from .bill import RATE, Links, bill_of_links
 from .settings import defaults, titles_of_devices
@@ -129,10 +129,8 @@ def usage_of_file(file):
 
 def usage_of(path):
     """Usage from a results file: seconds summed over accelerators, and over ports in units of RATE."""
-    try:
-        with h5py.File(path, "r") as file:
-            if text_of(file.attrs.get("format", "")) != "weft-results":
-                raise StudyError(f"'{path}' is no result file of `weft run`")
+    with open_run(path) as file:
+        try:
             return usage_of_file(file)
-    except (OSError, KeyError) as error:
-        raise StudyError(f"cannot read '{path}': {error}") from None
+        except (OSError, KeyError) as error:
+            raise StudyError(f"{path}: it is damaged: {error}") from None

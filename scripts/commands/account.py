@@ -64,18 +64,6 @@ def section(options):
     return data, place
 
 
-def expect_whole_file(path):
-    """StudyError unless it can be a complete HDF5 file."""
-    from support.errors import StudyError
-    from weft_results.container import open_container
-    from weft_results.errors import ResultsError
-
-    try:
-        open_container(path).close()
-    except ResultsError as error:
-        raise StudyError(str(error)) from None
-
-
 def expect_tokens(used, settings, place):
     """StudyError if the length of a training is given in tokens, and nothing says how many a step has."""
     from support.errors import StudyError
@@ -95,7 +83,6 @@ def account_command():
     from accounting.settings import settings_of
     from studies.records import write_whole
 
-    expect_whole_file(options.run)
     used = usage.usage_of(options.run)
     data, place = section(options)
     settings = settings_of(data, place)

@@ -9,7 +9,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support.console import Parser, guarded  # noqa: E402
-from support.errors import EnvironmentFailure, StudyError  # noqa: E402
+from support.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: E402
+from support.input_files import cannot_open, read_text  # noqa: E402
 from support.output_files import refuse_input  # noqa: E402
 
 DEVICES = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "devices"
@@ -24,14 +25,17 @@ def read_device(name):
     path = pathlib.Path(name)
     if path.suffix != ".yaml":
         path = DEVICES / f"{name}.yaml"
-    if not path.exists():
-        known = ", ".join(sorted(file.stem for file in DEVICES.glob("*.yaml")))
-        raise StudyError(f"{name}: no such device; known here: {known}; use one of them, or the path of a file.yaml")
+        if not path.exists():
+            known = sorted(file.stem for file in DEVICES.glob("*.yaml"))
+            raise StudyError(f"{name}: no such device{did_you_mean(name, known)}; known here: {', '.join(known)}; use one of "
+                             "them, or the path of a file.yaml")
+    text = read_text(path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.safe_load(text)
         return Device(data), data
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise StudyError(f"{path}: no device file: {error}") from error
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"missing key {error}" if isinstance(error, KeyError) else error
+        raise StudyError(f"{path}: no device file: {what}") from error
 
 
 def show_command():
@@ -87,7 +91,7 @@ def fit_command():
     except ValueError as error:
         raise StudyError(str(error)) from error
     except OSError as error:
-        raise StudyError(f"{error.filename}: cannot be read: {error.strerror}") from error
+        raise StudyError(f"{error.filename}: {cannot_open(error.filename) or error.strerror}") from error
     try:
         pathlib.Path(options.output).write_text(text, encoding="utf-8")
     except OSError as error:

@@ -11,6 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 try:
     from report_page.command import main
 except ImportError as missing:
-    print(f"report: {missing}; install python3-h5py, python3-numpy and python3-matplotlib", file=sys.stderr)
+    from support.console import complain, missing_module
+
+    complain(missing_module(missing))
     sys.exit(3)
 sys.exit(main(sys.argv[1:]))

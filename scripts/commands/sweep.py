@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support.console import Parser, guarded, natural  # noqa: E402
+from support.console import Parser, guarded, natural, warn  # noqa: E402
 
 
 def parse():
@@ -54,7 +54,7 @@ def sweep_command():
         study.expect_some_accepted()
     rows = study.rows()
     for text in study.empty_outputs(rows):
-        print(f"weft: warning: no run has numbers for the output '{text}'", file=sys.stderr)
+        warn(f"no run has numbers for the output '{text}'")
     table.write_table(study, rows)
     if options.summary == "json":
         print(summary.as_json(study, rows))

@@ -9,7 +9,7 @@ import os
 import re
 import zlib
 
-from importing.errors import InputError
+from importing.errors import InputError, unreadable
 
 CHUNK = 1 << 20  # characters
 # An element is one event or node. Elements of traces are not larger.
@@ -34,7 +34,7 @@ def open_text(path):
         opener = gzip.open if start[:2] == b"\x1f\x8b" else lzma.open if start == b"\xfd7zXZ\x00" else open
         return opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
     except OSError as error:
-        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def beginning(path, most=4096):

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from importing.errors import InputError, unzipped_bytes
+from support.input_files import hint_for_missing
 from importing.imported import Imported, Input, Map
 
 SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/reference/traces.md)"
@@ -79,7 +80,7 @@ def locate(path):
     for ending in ENDINGS:
         if 0 in numbers.get(ending, ()):
             return path, ending, contiguous(path, ending, numbers[ending])
-    raise InputError(text, None, f"there is no file '{path}.0.et' (or .et.gz, .json, .json.gz)")
+    raise InputError(text, None, f"there is no file '{path}.0.et' (or .et.gz, .json, .json.gz){hint_for_missing(path)}")
 
 
 def contiguous(path, ending, numbers):

@@ -14,7 +14,7 @@ from frameworks.communications import bytes_of, communication, kind_of, numbers
 from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.json_stream import JsonStream, shown
 from frameworks.timeline import FARTHEST, Notes, Timeline
-from importing.errors import InputError, StudyError, unzipped_bytes
+from importing.errors import InputError, StudyError, expect_input, unzipped_bytes
 
 SUMMARY = "dumps of PyTorch's flight recorder (pickle or JSON), a file for each rank"
 START = 1 << 16
@@ -44,9 +44,8 @@ def kind_of_file(path):
 
 
 def files_of(path):
+    expect_input(path)
     path = pathlib.Path(path)
-    if not path.exists():
-        raise InputError(path, None, "there is no such file or folder")
     names = sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path]
     return [(one, kind) for one in names if (kind := kind_of_file(one))]
 

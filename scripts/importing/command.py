@@ -4,13 +4,13 @@
 import json
 import os
 import pathlib
-import sys
 
+from support import console
 from support.console import Parser
 from weft_commands.quantities import time_text
 
 from . import registry
-from .errors import StudyError, did_you_mean, unzipped_bytes
+from .errors import StudyError, did_you_mean, no_such, unzipped_bytes
 from .machines import default_network, default_topology, topology_of_file
 from .writing import Place, write
 
@@ -47,8 +47,8 @@ def unrecognised(path):
     """The error about an input of no format. InputError if it is a file that cannot be read, such as damaged gzip."""
     if os.path.isfile(path):
         unzipped_bytes(path, 1 << 16)
-    return Unrecognised(f"{path}: no format takes it for its own; `weft import` lists them" if os.path.exists(path) else
-                        f"{path}: there is no such file or folder")
+    hint = "no format takes it for its own; `weft import` lists them"
+    return Unrecognised(f"{path}: {hint if os.path.exists(path) else no_such(path)}")
 
 
 def choose(words):
@@ -121,9 +121,9 @@ def as_text(data):
 def warn(refused):
     """What the run leaves out: a trace that is run directly has no experiment that lists it."""
     for place, what in refused[:MOST_WARNINGS]:
-        print(f"weft: warning: {place}: {what}", file=sys.stderr)
+        console.warn(f"{place}: {what}")
     if len(refused) > MOST_WARNINGS:
-        print(f"weft: warning: and {len(refused) - MOST_WARNINGS} more, which `weft import` lists", file=sys.stderr)
+        console.warn(f"and {len(refused) - MOST_WARNINGS} more, which `weft import` lists")
 
 
 def import_for_run(words, warns=True):

@@ -4,9 +4,11 @@
 import contextlib
 import gzip
 import io
+import os
 import zlib
 
 from support.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
+from support.input_files import cannot_open, hint_for_missing
 
 
 class InputError(StudyError):
@@ -23,7 +25,22 @@ def read_bytes(path, most=None):
         with open(path, "rb") as file:
             return file.read() if most is None else file.read(most)
     except OSError as error:
-        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
+
+
+def unreadable(path, error):
+    """The InputError for an OSError of a file."""
+    return InputError(path, None, cannot_open(path) or f"it cannot be read: {error.strerror or error}")
+
+
+def expect_input(path):
+    """InputError unless there is a file or a folder of this name."""
+    if not os.path.exists(path):
+        raise InputError(path, None, no_such(path))
+
+
+def no_such(path):
+    return f"there is no such file or folder{hint_for_missing(path)}"
 
 
 @contextlib.contextmanager
@@ -37,7 +54,7 @@ def unzipped(path):
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(path, None, f"it is damaged gzip: {error}") from None
     except OSError as error:
-        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def unzipped_bytes(path, most=-1):

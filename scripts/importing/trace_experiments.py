@@ -9,6 +9,7 @@ import tempfile
 
 from .command import import_for_run
 from support.errors import StudyError
+from support.input_files import cannot_open
 
 FEW = 1 << 20  # bytes of a file that are searched for keys of an experiment
 KEYS = re.compile(rb"(?:^|[\n\r{,])[\"' \t]*(?:topology|workload)[\"' \t]*:")
@@ -28,7 +29,7 @@ def may_be_trace(path):
         with open(path, "rb") as file:
             beginning = file.read(FEW)
     except OSError as error:
-        raise StudyError(f"cannot read '{path}': {error.strerror}") from None
+        raise StudyError(f"{path}: {cannot_open(path) or error.strerror}") from None
     return bool(beginning) and not KEYS.search(beginning)
 
 

@@ -18,7 +18,7 @@ class Links:
          self.utilization) = results.columns("links", "id", "from", "to", "from_port", "from_name", "to_name",
                                              "link_class", "utilization")
         if len(self.id) == 0:
-            raise PlotError(f"'{results.path}' has no links")
+            raise PlotError(f"{results.path}: it has no links")
         self.names = dict(zip(self.source.tolist(), self.source_name))
         self.names |= dict(zip(self.target.tolist(), self.target_name))
         self.tiers = self.find_tiers()

@@ -83,7 +83,7 @@ def draw_utilization(axes, links, samples, ends):
 
 def plot_queue(results, save):
     if not results.rows("links_series"):
-        raise PlotError(f"'{results.path}' has no samples of links: set output.sampling, e.g. "
+        raise PlotError(f"{results.path}: it has no samples of links: set output.sampling, e.g. "
                         "output: {sampling: 10 us}, and run again")
     links = Links(results)
     link, interval, utilization, queue = results.columns("links_series", "link", "interval", "utilization", "queue")

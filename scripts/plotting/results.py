@@ -5,11 +5,14 @@ import pathlib
 
 import h5py
 
+from support.errors import StudyError
+from weft_results.container import open_run
+
 PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000"]
 COMPUTE, COLLECTIVE, SEND, RECEIVE, HOST = "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d"
 
 
-class PlotError(Exception):
+class PlotError(StudyError):
     """An error in the file or the request, in one line."""
 
 
@@ -18,13 +21,7 @@ class Results:
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
-        try:
-            self.file = h5py.File(path, "r")
-        except OSError as error:
-            reason = "no such file" if not self.path.exists() else f"not a readable HDF5 file ({error})"
-            raise PlotError(f"cannot read '{path}': {reason}") from None
-        if self.file.attrs.get("format") != "weft-results":
-            raise PlotError(f"'{path}' is not a result file of weft: its attribute 'format' is not 'weft-results'")
+        self.file = open_run(path)
         self.end = int(self.file.attrs["simulated_time"])
         self.subtitle = self.path.name + ("" if self.file.attrs["complete"] else ", interrupted run")
 
@@ -34,11 +31,11 @@ class Results:
     def columns(self, table, *names):
         """The named columns as arrays; texts as str."""
         if table not in self.file:
-            raise PlotError(f"'{self.path}' has no table /{table}")
+            raise PlotError(f"{self.path}: it has no table /{table}")
         data = []
         for name in names:
             if name not in self.file[table]:
-                raise PlotError(f"'{self.path}' has no column /{table}/{name}")
+                raise PlotError(f"{self.path}: it has no column /{table}/{name}")
             column = self.file[table][name]
             data.append(column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:])
         return data if len(data) > 1 else data[0]

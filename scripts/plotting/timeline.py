@@ -62,7 +62,7 @@ def draw_collectives(axes, results, scale):
 def plot_timeline(results, save):
     from_operations = results.rows("operations") > 0
     if not from_operations and not results.rows("messages"):
-        raise PlotError(f"'{results.path}' has neither operations nor messages to draw a timeline from")
+        raise PlotError(f"{results.path}: it has neither operations nor messages to draw a timeline from")
     everyone, lanes = operation_lanes(results) if from_operations else message_lanes(results)
     ranks = shown_ranks(everyone)
     scale, unit = time_scale(results.end)

@@ -3,27 +3,18 @@
 
 import argparse
 import pathlib
-import signal
-import sys
 
 from report_page.page import page
-from report_page.reading import ReportError, RunFile, open_report_file
+from report_page.reading import RunFile, open_report_file
 from report_page.run_report import run_report
 from report_page.sweep import sweep_report
-from support.console import output_failed, print_any_name
-from support.errors import OutputError, StudyError
+from support.console import Parser, guarded
 from support.output_files import output_path, write_whole
 
 DESCRIPTION = """Write one HTML page about runs of weft, or about a sweep. It needs no network and no other file.
 
 It says what bounds the run, where, and what may help; it shows a timeline, the machine with its links, queues,
 slowdowns, collectives, and where the time went. With several files there is a table of all, and a tab for each."""
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        print(f"report: {message} (`weft report --help` says more)", file=sys.stderr)
-        sys.exit(2)
 
 
 def parse(words):
@@ -56,33 +47,9 @@ def run(options):
             print(path)
 
 
-def interrupted(number, frame):
-    """Ends as after Ctrl-C, so that no incomplete file remains."""
-    raise KeyboardInterrupt
-
-
 def main(words):
-    signal.signal(signal.SIGINT, interrupted)
-    signal.signal(signal.SIGTERM, interrupted)
-    print_any_name()
-    try:
+    def command():
         run(parse(words))
-        sys.stdout.flush()
-    except ReportError as error:
-        print(f"report: {error}", file=sys.stderr)
-        return error.code
-    except StudyError as error:
-        print(f"report: {error}", file=sys.stderr)
-        return 2
-    except OutputError as error:
-        print(f"report: {error}", file=sys.stderr)
-        return 3
-    except OSError as error:
-        return output_failed("report", error)
-    except MemoryError:
-        print("report: out of memory", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        print("report: interrupted", file=sys.stderr)
-        return 130
-    return 0
+        return 0
+
+    return guarded(command)

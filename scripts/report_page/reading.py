@@ -6,46 +6,32 @@ import pathlib
 import h5py
 import numpy as np
 
+from support.errors import StudyError
+from weft_results.container import OF_A_RUN, check_format, open_container, open_run
+
 BLOCK = 1 << 19
 SLICE = 1 << 13
-FORMAT_VERSION = 1
 
 
-class ReportError(Exception):
-    """An error in one line, with its exit code."""
-
-    def __init__(self, message, code=2):
-        super().__init__(message)
-        self.code = code
+class ReportError(StudyError):
+    """An error in one line."""
 
 
 class ResultFile:
     """A file of weft. Missing tables and columns are no error until they are read."""
 
-    def __init__(self, path):
+    def __init__(self, path, file):
         self.path = pathlib.Path(path)
         self.name = self.path.name
-        self.file = self.open()
+        self.file = file
         self.attributes = self.guarded(lambda: dict(self.file.attrs))
         self.lengths = {}
-
-    def open(self):
-        try:
-            return h5py.File(self.path, "r")
-        except OSError as error:
-            if not self.path.exists():
-                reason = "no such file"
-            elif not h5py.is_hdf5(self.path):
-                reason = "not an HDF5 file, or one that is cut short; right is a result file of `weft run`"
-            else:
-                reason = f"not a readable HDF5 file ({error})"
-            raise ReportError(f"cannot read '{self.path}': {reason}") from None
 
     def guarded(self, read):
         try:
             return read()
         except (OSError, RuntimeError, ValueError, KeyError, UnicodeDecodeError) as error:
-            raise ReportError(f"'{self.path}' is damaged: {error}") from None
+            raise ReportError(f"{self.path}: it is damaged: {error}") from None
 
     def has(self, table, *columns):
         return table in self.file and all(column in self.file[table] for column in columns)
@@ -67,7 +53,7 @@ class ResultFile:
         if table not in self.lengths:
             lengths = {name: self.file[table][name].shape[0] for name in self.names(table)}
             if len(set(lengths.values())) > 1:
-                raise ReportError(f"'{self.path}' is damaged: columns of /{table} differ in length: {lengths}")
+                raise ReportError(f"{self.path}: it is damaged: columns of /{table} differ in length: {lengths}")
             self.lengths[table] = next(iter(lengths.values()), 0)
         return self.lengths[table]
 
@@ -76,7 +62,7 @@ class ResultFile:
 
     def column(self, table, name, rows=slice(None)):
         if not self.has(table, name):
-            raise ReportError(f"'{self.path}' has no column /{table}/{name}: is it a result file of this version?")
+            raise ReportError(f"{self.path}: it has no column /{table}/{name}: is it a result file of this version?")
         data = self.file[table][name]
         texts = h5py.check_string_dtype(data.dtype) is not None
         return self.guarded(lambda: data.asstr()[rows] if texts else data[rows])
@@ -110,28 +96,17 @@ class RunFile(ResultFile):
     """Results of one run."""
 
     def __init__(self, path):
-        super().__init__(path)
-        if self.attributes.get("format") != "weft-results":
-            raise ReportError(f"'{path}' is neither a result file of weft (attribute 'format' = 'weft-results') nor a "
-                              "sweep (table /cases)")
-        version = int(self.attributes.get("format_version", FORMAT_VERSION))
-        if version > FORMAT_VERSION:
-            raise ReportError(f"'{path}' has format_version {version}; this report reads up to {FORMAT_VERSION}")
-        for name in ("complete", "simulated_time"):
-            if name not in self.attributes:
-                raise ReportError(f"'{path}' is damaged: attribute '{name}' is missing")
+        super().__init__(path, open_run(path))
         self.end = int(self.attributes["simulated_time"])
         self.complete = bool(self.attributes["complete"])
 
 
-def is_sweep(path):
-    """True if the file has the cases of a sweep. Files that cannot be read are no sweeps; RunFile reports the error."""
-    try:
-        with h5py.File(path, "r") as file:
-            return "cases" in file and file.attrs.get("format") != "weft-results"
-    except OSError:
-        return False
-
-
 def open_report_file(path):
-    return ResultFile(path) if is_sweep(path) else RunFile(path)
+    """The results of a run, or the table of a study."""
+    file = open_container(path)
+    found = ResultFile(path, file)
+    check_format(path, found.attributes)
+    if found.attributes["format"] != OF_A_RUN:
+        return found
+    file.close()
+    return RunFile(path)

@@ -88,7 +88,7 @@ def choices_of(key, item):
                                  f"'{path}'; expected `{path}.{name.node.value}: [...]`")
             choices.append(Choice(name.node.value, ((path, value.data()),)))
     else:
-        values = item.items("a list of values, or a map of named values,")
+        values = item.items("a list of values, or a map of named values")
         choices = [Choice(v.node.value if v.is_scalar() else flow(v.data()), ((path, v.data()),)) for v in values]
     if not choices:
         raise item.error(f"found no values of '{path}'; expected one or more")

@@ -39,6 +39,12 @@ def of_congestion(key):
     return lambda summary: int(summary["congestion"][key])
 
 
+def longest_queue(summary):
+    """`switch -> node` of the link with the longest queue on average; empty where nothing queued, as on the ideal network."""
+    link = next(iter(summary["hot_links"]), None)
+    return f"{link['from']} -> {link['to']}" if link else ""
+
+
 # Name: unit, description, and function that reads it from the output of `weft run --summary json`.
 KNOWN = {
     "job_time": ("ps", "from start to end of the job that takes longest", lambda s: int(last_job(s)["time_ps"])),
@@ -62,6 +68,7 @@ KNOWN = {
     "packets_out_of_order": ("1", "arrived after a gap", of_congestion("packets_out_of_order")),
     "pause_frames": ("1", "pause frames", of_congestion("pause_frames")),
     "timeouts": ("1", "timeouts", of_congestion("timeouts")),
+    "longest_queue": ("text", "link whose queue was longest on average", longest_queue),
     "complete": ("1", "1 if the run reached its end", lambda s: int(s["complete"])),
     "fingerprint": ("text", "of all rows of the results file", lambda s: s["fingerprint"]),
 }

@@ -6,12 +6,12 @@ import math
 import os
 import subprocess
 
-import h5py
-
 from support import nodes
 from support.errors import StudyError
+from support.input_files import cannot_open
 from support.quantities import parse_quantity, readable
 from weft_commands.compare_inputs import ABSENT, differing, flattened
+from weft_results.container import open_run
 
 from .calibration import Calibration, Counted
 from .identity import Program, environment, printed_object
@@ -146,23 +146,21 @@ def load_plan(path):
             data = json.load(file)
         return data if isinstance(data, dict) and "rows" in data else refuse_plan(path)
     except OSError as error:
-        raise StudyError(f"cannot read '{path}': {error.strerror}") from None
+        raise StudyError(f"{path}: {cannot_open(path) or error.strerror}") from None
     except ValueError:
         refuse_plan(path)
 
 
 def refuse_plan(path):
-    raise StudyError(f"'{path}' is no plan; expected a file that `weft plan -o FILE.json` has written")
+    raise StudyError(f"{path}: it is no plan; expected a file that `weft plan -o FILE.json` has written")
 
 
 def read_run(path):
     """Figures of a run from its results file."""
-    try:
-        with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != "weft-results":
-                raise StudyError(f"'{path}' is not a results file of weft")
+    with open_run(path) as file:
+        try:
             if not file.attrs["complete"]:
-                raise StudyError(f"'{path}' is of a run that was interrupted or cut short; expected a complete one")
+                raise StudyError(f"{path}: it is of a run that was interrupted or cut short; expected a complete one")
             table = file["manifest/parallel"]
             texts = (file.get("manifest/run/effective_experiment"), file.get("manifest/experiment_text"))
             text = next((one.asstr()[()] for one in texts if one is not None), "")
@@ -171,9 +169,8 @@ def read_run(path):
                     "memory": int(table["peak_memory"][:].max()),
                     "wall_seconds": float(table.attrs["wall_seconds"] + table.attrs["build_seconds"]),
                     "processor_seconds": float(table.attrs.get("processor_seconds", 0))}
-    except OSError as error:
-        reason = error.strerror if not os.path.exists(path) else "it is not a readable HDF5 file"
-        raise StudyError(f"cannot read '{path}': {reason or 'no such file'}") from None
+        except (OSError, KeyError) as error:
+            raise StudyError(f"{path}: it is damaged: {error}") from None
 
 
 def require_same_experiment(run, path, experiment, settings):

@@ -42,11 +42,14 @@ class Progress:
 
     def tell(self, text):
         if not self.quiet:
-            self.warn(text)
+            self.print(f"{self.command}: {text}")
 
-    def warn(self, text):
-        """Also with --quiet."""
-        print(f"{chr(13) if self.terminal and self.last else ''}{self.command}: {text}", file=sys.stderr, flush=True)
+    def complain(self, text):
+        """Also with --quiet: the error of a run, in the form of all errors."""
+        self.print(f"weft: {text}")
+
+    def print(self, text):
+        print(f"{chr(13) if self.terminal and self.last else ''}{text}", file=sys.stderr, flush=True)
 
     def step(self, running):
         """One run has ended. The remaining ones are expected to take as long as the earlier ones, on average."""
@@ -142,7 +145,7 @@ class Runs:
             self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()
             self.records.keep_error(identity, self.errors[identity])
             if self.tells_errors:
-                progress.warn(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
+                progress.complain(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
         lock.give_back()
 
     def error(self, number):

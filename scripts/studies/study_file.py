@@ -214,9 +214,3 @@ def read_share(item):
     if not text.endswith("%") or not 0 <= share <= 1:
         raise item.error(f"found '{text}'; expected exact, or a share such as '5 %'")
     return share
-
-
-def load_study(path):
-    if pathlib.Path(path).is_dir():
-        raise StudyError(f"cannot read '{path}': it is a folder; expected the file of a study")
-    return Study(path)

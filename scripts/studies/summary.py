@@ -106,6 +106,9 @@ def as_table(sweep, rows):
         text += "\n" + aligned(lines) + "\n"
         if len(shown) > MAX_LINES:
             text += f"  (the first {MAX_LINES} of {len(shown)})\n"
+    hidden = sum(row["status"] == "done" for row in rows) - len(shown)
+    if study.objective and shown and hidden:
+        text += f"  {hidden} further {'case is' if hidden == 1 else 'cases are'} in the table: `weft report {sweep.output}` shows all\n"
     for i, row in enumerate(rows):
         if row["status"] == "failed":
             text += f"  case {i} failed: {row['error']}\n"

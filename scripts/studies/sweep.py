@@ -17,14 +17,20 @@ from .machines import check_equal, figures_of
 from .processes import Processes
 from .records import Records, write_whole
 from .runs import REFUSED, Runs, name_of
-from .study_file import Case, load_study
+from .study_file import Case, Study
+
+
+OTHER_KINDS = (".csv", ".json", ".html", ".txt", ".png")
 
 
 class Sweep:
     """The study `path`, with its table in `output` and its runs in a folder beside that."""
 
     def __init__(self, path, output=None, quiet=False):
-        self.study = load_study(path)
+        self.study = Study(path)
+        if output and pathlib.Path(output).suffix in OTHER_KINDS:
+            raise StudyError(f"-o found '{output}'; expected the name of an HDF5 file, such as {pathlib.Path(output).stem}.h5, of "
+                             "which `weft export FILE.h5 --csv DIR` makes CSV and `weft report FILE.h5` a page")
         self.output = results_path(output or pathlib.Path(path).stem + ".h5", [path, self.study.base_path])
         self.program = Program()
         self.quiet = quiet

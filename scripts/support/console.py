@@ -3,16 +3,41 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 
-from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError
+from .errors import EnvironmentFailure, Interrupted, OutputError, StudyError, did_you_mean
+
+
+EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
+
+
+def complain(message):
+    """The one form of a message about an error, of every command, as src/app prints it."""
+    print(f"weft: {message}", file=sys.stderr)
+
+
+def warn(message):
+    complain(f"warning: {message}")
 
 
 class Parser(argparse.ArgumentParser):
+    """Reports an error in one line, with the nearest word that it knows. As in src/app, options are not abbreviated."""
+
+    def __init__(self, **options):
+        super().__init__(allow_abbrev=False, **options)
+
     def error(self, message):
-        print(f"weft: {message} (`{self.prog} --help` says more)", file=sys.stderr)
-        sys.exit(2)
+        complain(f"{message}{self.near(message)} (`{self.prog} --help` says more)")
+        sys.exit(EXIT_INPUT)
+
+    def near(self, message):
+        unknown = re.fullmatch(r"unrecognized arguments: (--[^ =]+).*", message, re.DOTALL)
+        if unknown:
+            return did_you_mean(unknown[1], self._option_string_actions)
+        choice = re.fullmatch(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
+        return did_you_mean(choice[1], re.findall(r"'([^']*)'", choice[2])) if choice else ""
 
 
 def natural(text):
@@ -56,22 +81,36 @@ def guarded(command):
         code = command()
         sys.stdout.flush()
         return code
-    except StudyError as error:
-        print(f"weft: {error}", file=sys.stderr)
-        return 2
+    except wrong_input() as error:
+        complain(error)
+        return EXIT_INPUT
     except EnvironmentFailure as error:
-        print(f"weft: {error}", file=sys.stderr)
-        return 3
-    except Interrupted:
-        return 130
+        complain(error)
+        return EXIT_ENVIRONMENT
+    except (Interrupted, KeyboardInterrupt):
+        complain("interrupted")
+        return EXIT_INTERRUPTED
     except ImportError as error:
-        print(f"weft: {error}; install python3-h5py, python3-numpy and python3-yaml", file=sys.stderr)
-        return 3
+        complain(missing_module(error))
+        return EXIT_ENVIRONMENT
+    except MemoryError:
+        complain("there is not enough memory")
+        return EXIT_ENVIRONMENT
     except BrokenPipeError:
         drop_output()
-        return 3
+        return EXIT_ENVIRONMENT
     except OSError as error:
-        return output_failed("weft", error)
+        return output_failed(error)
+
+
+def wrong_input():
+    """Classes of errors of inputs. That of weft_results is one of them if a command has loaded it."""
+    loaded = sys.modules.get("weft_results.errors")
+    return (StudyError, loaded.ResultsError) if loaded else StudyError
+
+
+def missing_module(error):
+    return f"{error}; please install python3-h5py, python3-numpy, python3-yaml and python3-matplotlib"
 
 
 def print_any_name():
@@ -84,10 +123,10 @@ def drop_output():
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def output_failed(name, error):
-    """The exit code of the command `name` when standard output takes no more; other errors are raised again."""
+def output_failed(error):
+    """The exit code of a command when standard output takes no more; other errors are raised again."""
     if error.filename is not None:
         raise error
-    print(f"{name}: {OutputError('standard output', error)}", file=sys.stderr)
+    complain(OutputError("standard output", error))
     drop_output()
-    return 3
+    return EXIT_ENVIRONMENT

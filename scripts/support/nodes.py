@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """YAML with the places of its values. Scalars remain texts, as weft reads them, so that nothing is rounded."""
 
-import pathlib
-
 import yaml
 
 from .errors import StudyError, did_you_mean
+from .input_files import read_text
 from .quantities import canonical
 
 
@@ -111,12 +110,9 @@ def parse(text, file):
 def load(path, place=""):
     """The text of a file and its Item. `place` names it in errors."""
     try:
-        text = pathlib.Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise StudyError(f"{place or path}: '{path}' is not text in UTF-8") from None
-    except OSError as error:
-        where = f"{place}: " if place else ""
-        raise StudyError(f"{where}cannot read '{path}': {error.strerror}") from None
+        text = read_text(path)
+    except StudyError as error:
+        raise StudyError(f"{place}: {error}" if place else str(error)) from None
     return text, parse(text, str(path))
 
 

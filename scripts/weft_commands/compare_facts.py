@@ -30,9 +30,9 @@ class Facts:
 
     def __init__(self, run):
         self.run = run
+        run.expect_run()
         if not run.has("jobs", "job", "name", "ranks", "time", "steps", "step_time"):
-            raise run.error("it has no table 'jobs' with times, and so it is not of one run; "
-                            "files that `weft run` writes were expected")
+            raise run.error("it is damaged: it has no table 'jobs' with times")
         if not run.rows("jobs"):
             raise run.error("it is damaged: its table 'jobs' has no rows")
 

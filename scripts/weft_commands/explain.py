@@ -193,6 +193,7 @@ def pause_lines(result, top):
 
 def run(options):
     with weft_results.open(options.file) as run:
+        run.expect_run()
         result = explain(run)
     if options.json:
         sys.stdout.write(json.dumps(result, indent=1) + "\n")

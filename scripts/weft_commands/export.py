@@ -14,6 +14,7 @@ import os
 import sys
 
 import weft_results
+from support.console import warn
 from weft_commands import tables, trace
 from weft_commands.program import CommandError, Parser, new_file
 
@@ -68,18 +69,6 @@ def export_trace(run, path, links):
     print(f"{path}: {events} events")
 
 
-def warn(text):
-    print(f"weft export: {text}", file=sys.stderr)
-
-
-def require_run(results):
-    """A study's table has no times of ranks, whatever its experiments say."""
-    found = results.attributes.get("format")
-    if found != "weft-results":
-        raise CommandError(f"{results.path}: --trace needs the result file of a run; found {found}, the table of a study; "
-                           "use --csv, or run one of its cases with output.operations: true")
-
-
 def advise(run):
     """Missing parts of the trace, and the way to get them."""
     for table, what, key in (("operations", "ranks", "output.operations: true"),
@@ -94,7 +83,7 @@ def run(options):
         raise CommandError("only one of --trace and --csv can go to standard output")
     with weft_results.open(options.file) as results:
         if options.trace:
-            require_run(results)
+            results.expect_run()
         if not results.complete:
             warn(f"{options.file}: the run did not reach its end; the tables hold what had happened until then")
         if options.csv:

@@ -10,11 +10,18 @@ import resource
 import signal
 import sys
 
-from support.console import print_any_name
+from support.console import (  # noqa: F401  (Parser is for the commands)
+    EXIT_ENVIRONMENT,
+    EXIT_INPUT,
+    EXIT_INTERRUPTED,
+    Parser,
+    complain,
+    missing_module,
+    print_any_name,
+)
 from support.errors import OutputError, StudyError
 from support.output_files import output_path
 
-EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
 INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
 # If the reader of a pipe has ended, the output is not needed: as for `cat`, this is no error.
@@ -25,14 +32,6 @@ class CommandError(StudyError):
     """An error in the arguments of the command, in one line."""
 
 
-class Parser(argparse.ArgumentParser):
-    """Reports an error in one line, with exit code 2."""
-
-    def error(self, message):
-        print(f"{self.prog}: {message} (`{self.prog} --help` says more)", file=sys.stderr)
-        sys.exit(EXIT_INPUT)
-
-
 def number_of_rows(text):
     """The value of an option such as --top."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
@@ -40,12 +39,12 @@ def number_of_rows(text):
     return int(text)
 
 
-def call(name, work):
-    """Runs `work()` as the command `weft NAME`. Returns its exit code; errors are one line on standard error."""
+def call(work):
+    """Runs `work()`. Returns its exit code; errors are one line on standard error."""
     from weft_results import ResultsError  # noqa: PLC0415  (what it needs may be missing: see load)
 
-    def complain(error, code):
-        print(f"weft {name}: {error}", file=sys.stderr)
+    def failed(error, code):
+        complain(error)
         return code
 
     print_any_name()
@@ -55,18 +54,18 @@ def call(name, work):
         sys.stdout.flush()
         return 0
     except (ResultsError, StudyError) as error:
-        return complain(error, EXIT_INPUT)
+        return failed(error, EXIT_INPUT)
     except OutputError as error:
-        return complain(error, EXIT_ENVIRONMENT)
+        return failed(error, EXIT_ENVIRONMENT)
     except BrokenPipeError:
         return EXIT_PIPE
     except OSError as error:
-        return complain(OutputError(error.filename or "standard output", error), EXIT_ENVIRONMENT)
+        return failed(OutputError(error.filename or "standard output", error), EXIT_ENVIRONMENT)
     except MemoryError:
-        return complain("there is not enough memory", EXIT_ENVIRONMENT)
+        return failed("there is not enough memory", EXIT_ENVIRONMENT)
     except KeyboardInterrupt:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        return complain("interrupted", EXIT_INTERRUPTED)
+        return failed("interrupted", EXIT_INTERRUPTED)
 
 
 def raise_interrupt(*_):
@@ -89,7 +88,7 @@ def tell_lost(lost):
         sys.__unraisablehook__(lost)
 
 
-def run_child(name, work):
+def run_child(work):
     """In the child: never returns."""
     for number in INTERRUPTS:
         signal.signal(number, interrupt)
@@ -97,7 +96,7 @@ def run_child(name, work):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     code = 1  # of a bug, after its traceback
     try:
-        code = call(name, work)
+        code = call(work)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     except BaseException:
@@ -114,7 +113,7 @@ def load(name):
     try:
         return importlib.import_module(f"weft_commands.{name}")
     except ImportError as missing:
-        print(f"weft {name}: {missing}; please install python3-h5py and python3-numpy", file=sys.stderr)
+        complain(missing_module(missing))
         sys.exit(EXIT_ENVIRONMENT)
 
 
@@ -131,12 +130,12 @@ def run_command(name, words):
     signal.pthread_sigmask(signal.SIG_BLOCK, [*INTERRUPTS, signal.SIGCHLD])
     child = os.fork()
     if child == 0:
-        run_child(name, lambda: module.run(options))
+        run_child(lambda: module.run(options))
     status = wait_for(child)
     if os.WIFEXITED(status):
         sys.exit(os.WEXITSTATUS(status))
     remove_drafts(module.folders(options), child)
-    sys.exit(explain_crash(name, module.inputs(options), os.WTERMSIG(status)))
+    sys.exit(explain_crash(module.inputs(options), os.WTERMSIG(status)))
 
 
 def wait_for(child):
@@ -150,12 +149,11 @@ def wait_for(child):
             os.kill(child, came.si_signo)
 
 
-def explain_crash(name, paths, number):
+def explain_crash(paths, number):
     if number in CRASHES:
-        print(f"weft {name}: {' or '.join(paths)}: it is damaged: the HDF5 library crashed on it "
-              f"({signal.Signals(number).name})", file=sys.stderr)
+        complain(f"{' or '.join(paths)}: it is damaged: the HDF5 library crashed on it ({signal.Signals(number).name})")
         return EXIT_INPUT
-    print(f"weft {name}: ended by signal {number}", file=sys.stderr)
+    complain(f"ended by signal {number}")
     return EXIT_ENVIRONMENT
 
 

@@ -15,6 +15,7 @@ import sys
 import numpy as np
 
 import weft_results
+from support.console import warn
 from weft_commands.program import CommandError, Parser, number_of_rows
 from weft_commands.quantities import TIMES, rounded, size_text, time_text
 
@@ -142,8 +143,11 @@ def undelivered(run):
 
 def run(options):
     with weft_results.open(options.file) as results:
+        results.expect_run()
         results.chosen("messages", COLUMNS)
         rows, missing = slowdowns(results, options), undelivered(results)
+        if not results.complete:
+            warn(f"{options.file}: the run did not reach its end; these are the messages that had arrived until then")
     if options.json:
         sys.stdout.write(json.dumps({"file": options.file, "undelivered": missing, "classes": rows}, indent=1) + "\n")
         return

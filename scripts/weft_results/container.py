@@ -11,6 +11,10 @@ import h5py
 
 from weft_results.errors import ResultsError
 
+FORMATS = "weft-"  # beginning of the attribute `format`: weft-results, and that of a file with a table of many runs
+OF_A_RUN = "weft-results"
+NEWEST_VERSION = 1
+
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 UNDEFINED = (1 << 64) - 1
 # By version of the superblock: positions of the sizes of addresses and lengths, the base address, and the end of file.
@@ -27,12 +31,18 @@ def first_bytes(path):
             raise ResultsError(path, "it is no regular file, and HDF5 cannot be read from a pipe or a device")
         with open(path, "rb") as file:
             return status.st_size, file.read(64)
-    except FileNotFoundError:
-        partial = f"{path}.partial"
-        hint = f"; there is '{partial}', of a run that has not ended or was killed" if os.path.exists(partial) else ""
-        raise ResultsError(path, f"no such file{hint}") from None
     except OSError as error:
-        raise ResultsError(path, f"cannot be read: {error.strerror}") from None
+        hint = hint_for_missing(path) if isinstance(error, FileNotFoundError) else ""
+        raise ResultsError(path, f"cannot open this file: {error.strerror}{hint}") from None
+
+
+def hint_for_missing(path):
+    """As of all commands. A program that uses this package may have another one of the name `support`."""
+    try:
+        from support import input_files  # noqa: PLC0415
+    except ImportError:
+        return ""
+    return input_files.hint_for_missing(path, input_files.OF_RESULTS)
 
 
 def check_superblock(path, size, start):
@@ -63,6 +73,50 @@ def open_container(path):
         return h5py.File(path, "r")
     except (OSError, RuntimeError) as error:
         raise ResultsError(path, f"it is damaged or being written: {first_line(error)}") from None
+
+
+def check_format(path, attributes):
+    """ResultsError unless these attributes of a file say that this weft can read it."""
+    found = attributes.get("format")
+    if not (isinstance(found, str) and found.startswith(FORMATS)):
+        raise ResultsError(path, "it is not a result file of weft: its attribute 'format' is "
+                                 f"{'absent' if found is None else repr(found)}, and '{OF_A_RUN}' was expected")
+    version = attributes.get("format_version")
+    try:
+        version = int(version)
+    except (TypeError, ValueError):
+        raise ResultsError(path, "it is damaged: its attribute 'format_version' is no whole number") from None
+    if version > NEWEST_VERSION:
+        raise ResultsError(path, f"it has version {version} of the format, and this weft knows {NEWEST_VERSION}; "
+                                 "please read it with the weft that wrote it, or a newer one")
+
+
+def expect_run(path, attributes):
+    """ResultsError if the file is the table of a study, which has no times of ranks."""
+    found = attributes.get("format")
+    if found != OF_A_RUN:
+        raise ResultsError(path, f"it is the table of a study ({found}), which `weft report` and `weft export --csv` read; "
+                                 "the result file of one run was expected; "
+                                 f"`weft export {path} --csv - --columns case,run` names those of its cases")
+
+
+def open_run(path):
+    """The results of one run as h5py.File. ResultsError if it is anything else, or of a newer format."""
+    file = open_container(path)
+    try:
+        attributes = dict(file.attrs)
+        check_format(path, attributes)
+        expect_run(path, attributes)
+        for name in ("complete", "simulated_time"):
+            if name not in attributes:
+                raise ResultsError(path, f"it is damaged: its attribute '{name}' is missing")
+    except (OSError, RuntimeError, ValueError) as error:
+        file.close()
+        raise ResultsError(path, f"it is damaged: {first_line(error)}") from None
+    except ResultsError:
+        file.close()
+        raise
+    return file
 
 
 def first_line(error):

@@ -8,11 +8,9 @@ import h5py
 import numpy as np
 
 from weft_results import experiments, reductions
-from weft_results.container import first_line, open_container
+from weft_results.container import check_format, expect_run, first_line, open_container
 from weft_results.errors import ResultsError
 
-FORMATS = "weft-"  # beginning of the attribute `format`: weft-results, and that of a file with a table of many runs
-NEWEST_VERSION = 1
 ROWS_PER_BLOCK = 1 << 18
 ALL = slice(None)
 
@@ -33,7 +31,7 @@ class Run:
         self.path = os.fspath(path)
         self.file = open_container(self.path)
         try:
-            self.check_format()
+            check_format(self.path, self.attributes)
         except ResultsError:
             self.close()
             raise
@@ -57,17 +55,9 @@ class Run:
     def damaged(self, place, error):
         return self.error(f"it is damaged: {place} cannot be read ({first_line(error)})")
 
-    def check_format(self):
-        found = self.attributes.get("format")
-        if not (isinstance(found, str) and found.startswith(FORMATS)):
-            raise self.error("it is not a result file of weft: its attribute 'format' is "
-                             f"{'absent' if found is None else repr(found)}, and 'weft-results' was expected")
-        version = self.attributes.get("format_version")
-        if not isinstance(version, int):
-            raise self.error("it is damaged: its attribute 'format_version' is no whole number")
-        if version > NEWEST_VERSION:
-            raise self.error(f"it has version {version} of the format, and this weft knows {NEWEST_VERSION}; "
-                             f"please read it with the weft that wrote it, or a newer one")
+    def expect_run(self):
+        """ResultsError if the file is the table of a study."""
+        expect_run(self.path, self.attributes)
 
     # Information about the run.
 

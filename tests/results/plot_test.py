@@ -47,15 +47,15 @@ class Plot(unittest.TestCase):
         self.assertIn(text, done.stderr)
 
     def test_refusals(self):
-        self.assert_refused(plot(self.folder / "absent.h5"), "no such file")
-        self.assert_refused(plot(self.folder / "schema.yaml"), "not a readable HDF5 file")
+        self.assert_refused(plot(self.folder / "absent.h5"), "No such file")
+        self.assert_refused(plot(self.folder / "schema.yaml"), "it is not an HDF5 file")
         self.assert_refused(plot(self.results, "--kind", "circles"), "invalid choice: 'circles'")
 
     def test_a_folder_that_cannot_be_written(self):
         """An environment that fails has exit code 3, as with all commands."""
         done = plot(self.results, "-o", "/proc/pictures")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
-        self.assertRegex(done.stderr, r"^plot: cannot write '/proc/pictures/schema\.links\.png': .*\n$")
+        self.assertRegex(done.stderr, r"^weft: cannot write '/proc/pictures/schema\.links\.png': .*\n$")
 
     def test_interrupted_at_any_time(self):
         for delay in (0.5, 1, 2, 4):
@@ -65,7 +65,7 @@ class Plot(unittest.TestCase):
                 time.sleep(delay)
                 process.send_signal(signal.SIGINT)
                 _, err = process.communicate(timeout=60)
-                self.assertIn((process.returncode, err), ((0, ""), (130, ""), (130, "plot: interrupted\n")))
+                self.assertIn((process.returncode, err), ((0, ""), (130, ""), (130, "weft: interrupted\n")))
                 for path in pathlib.Path(folder).iterdir():
                     self.assertTrue(path.read_bytes().startswith(PNG), path)
 

@@ -204,7 +204,7 @@ class Foreign(ProgramTest):
         return text
 
     def test_files_that_are_none(self):
-        self.assertIn("no such file", self.refusal())
+        self.assertIn("No such file", self.refusal())
         self.assertIn("it is a folder", self.refusal(path=self.folder))
         self.assertIn("it is empty", self.refusal(b""))
         self.assertIn("not an HDF5 file", self.refusal(b"topology: {kind: star}\n"))

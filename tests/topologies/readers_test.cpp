@@ -241,8 +241,8 @@ TEST_F(Readers, GraphmlOfDirectedGraphs) {
 }
 
 TEST_F(Readers, FilesThatAreNotThere) {
-  test::expect_error("kind: file\npath: nowhere.topo\n", 2, {"cannot read", "nowhere.topo"});
-  test::expect_error("kind: file\npath: nowhere.yaml\n", 2, {"cannot read"});
+  test::expect_error("kind: file\npath: nowhere.topo\n", 2, {"nowhere.topo: cannot open this file: No such file"});
+  test::expect_error("kind: file\npath: nowhere.yaml\n", 2, {"nowhere.yaml: cannot open this file: No such file"});
   test::expect_error("kind: file\npath: machine.xyz\n", 2, {".graphml", ".topo", "format:"});
   test::expect_error("kind: file\npath: tpu_v5e_pods\n", 2, {"did you mean 'tpu_v5e_pod'?"});
   test::expect_error("kind: file\npath: a.topo\nformat: htsm\n", 3, {"did you mean 'htsim'?"});

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "support/documents/text_file.hpp"
 #include "support/system/data_directory.hpp"
 #include "topologies/files/listed_machine.hpp"
 #include "topologies/files/machine_file.hpp"
@@ -51,8 +52,8 @@ class File final : public TopologyBuilder {
       for (const auto& entry : fs::directory_iterator(folder)) known.push_back(entry.path().stem().string());
       std::sort(known.begin(), known.end());
       path = folder / (name.one_of(known) + ".yaml");
-    } else if (!fs::exists(path)) {
-      throw name.error(fmt::format("cannot read '{}'", path.string()));
+    } else if (const std::string reason = why_closed(path.string()); !reason.empty()) {
+      throw name.error(path.string() + ": " + reason);
     }
     const Spec document = Spec::load(path.string());
     const Spec map = document.has("topology") ? document.at("topology") : document;

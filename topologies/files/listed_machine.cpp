@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "support/documents/text_file.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -116,11 +116,8 @@ std::vector<std::string> split_words(const std::string& line, char comment) {
 
 std::string read_text_file(const Spec& name, std::string& path) {
   path = (std::filesystem::path(name.where().file).parent_path() / name.text()).string();
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw name.error(fmt::format("cannot read '{}'", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  if (const std::string reason = why_closed(path); !reason.empty()) throw name.error(path + ": " + reason);
+  return text_of_file(path);
 }
 
 std::uint64_t whole_number(const std::string& word, std::uint64_t min, std::uint64_t max, const std::string& what,

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "support/documents/text_file.hpp"
+
 namespace weft {
 namespace {
 
@@ -58,8 +60,8 @@ std::vector<std::string> trace_files_of_ranks(const Spec& value, const std::stri
   if (files.empty())
     throw value.error(
         fmt::format("there is no file '{}'; the name of a trace is what stands before '.0{}', or has "
-                    "{{rank}} where the number stands",
-                    names.of(0), endings.front()));
+                    "{{rank}} where the number stands{}",
+                    names.of(0), endings.front(), hint_for_missing(names.of(0))));
   return files;
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "support/documents/text_file.hpp"
 #include "units/text.hpp"
 #include "workloads/reading/reading.hpp"
 
@@ -148,13 +148,7 @@ MeasuredOperators MeasuredOperators::parse(const std::string& text, const std::s
   return OperatorFileReader(text, name).read();
 }
 
-MeasuredOperators MeasuredOperators::load(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw InputError({path, 0}, "cannot be read");
-  return parse(text.str(), path);
-}
+MeasuredOperators MeasuredOperators::load(const std::string& path) { return parse(text_of_file(path), path); }
 
 std::optional<Time> MeasuredOperators::find(const Kernel& kernel) const {
   for (const std::string& precision : {kernel.precision, std::string()}) {

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <fmt/format.h>
 
+#include "support/documents/text_file.hpp"
 #include "workloads/configuration/megatron_model.hpp"
 #include "workloads/reading/reading.hpp"
 #include "workloads/step/recomputed_modules.hpp"
@@ -404,11 +403,7 @@ void apply_megatron_options(const MegatronSource& source, TrainingDescription& d
 void read_megatron_arguments(const std::string& path, TrainingDescription& description) {
   if (path.ends_with(".yaml") || path.ends_with(".yml"))
     return apply_megatron_options(read_megatron_yaml(Spec::load(path), path, environment), description);
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw InputError({path, 0}, "the file cannot be read");
-  apply_megatron_options(read_megatron_shell(text.str(), path, environment), description);
+  apply_megatron_options(read_megatron_shell(text_of_file(path), path, environment), description);
 }
 
 }  // namespace weft

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include "support/documents/text_file.hpp"
+
 namespace weft {
 namespace {
 
@@ -32,7 +34,7 @@ struct ByteSource::Inflater {
 };
 
 ByteSource::ByteSource(const std::string& path) : name_(path) {
-  if (!std::ifstream(path, std::ios::binary)) throw InputError({path, 0}, "the file cannot be read");
+  if (const std::string reason = why_closed(path); !reason.empty()) throw InputError({path, 0}, reason);
 }
 ByteSource::ByteSource(const std::string& name, std::string content)
     : name_(name), content_(std::make_shared<const std::string>(std::move(content))) {}

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "support/documents/spec.hpp"
+#include "support/documents/text_file.hpp"
 
 namespace weft {
 namespace {
@@ -98,13 +97,7 @@ JsonConfig JsonConfig::parse(const std::string& text, const std::string& name) {
   return {std::move(document), root, {}};
 }
 
-JsonConfig JsonConfig::load(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw InputError({path, 0}, "the file cannot be read");
-  return parse(text.str(), path);
-}
+JsonConfig JsonConfig::load(const std::string& path) { return parse(text_of_file(path), path); }
 
 const std::string& JsonConfig::file() const { return document_->file; }
 

@@ -12,6 +12,7 @@
 
 #include "schedule/collective/countable.hpp"
 #include "schedule/collective/selection.hpp"
+#include "support/documents/text_file.hpp"
 #include "support/system/data_directory.hpp"
 #include "workloads/reading/collective_kernel.hpp"
 
@@ -279,7 +280,8 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
   const fs::path base(directory);
   std::error_code ignored;
   if (const fs::path path = base / name; fs::is_regular_file(path, ignored)) return path.string();
-  if (folder.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
+  const std::string missing = fmt::format("there is no file '{}'", (base / name).string());
+  if (folder.empty()) throw value.error(missing + hint_for_missing(base / name));
   const std::vector<fs::path> folders{base / folder, data_directory("workloads") / folder};
   const std::string file = name.ends_with(extension) ? name : name + extension;
   std::vector<std::string> known;
@@ -287,11 +289,12 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
     if (const fs::path path = candidate / file; fs::is_regular_file(path, ignored)) return path.string();
     for (const auto& found : names_in(candidate, extension)) known.push_back(found);
   }
-  if (known.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
+  if (known.empty()) throw value.error(missing + hint_for_missing(base / name));
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  throw value.error(fmt::format("there is no file '{}', and no '{}' in '{}'{}; known here: {}", (base / name).string(),
-                                file, folders.front().string(), did_you_mean(name, known), listed(known)));
+  const std::string near = did_you_mean(name, known);
+  throw value.error(fmt::format("{}, and no '{}' in '{}'{}; known here: {}", missing, file, folders.front().string(),
+                                near.empty() ? hint_for_missing(base / name) : near, listed(known)));
 }
 
 WorkloadEstimate estimate_call(const CollectiveCall& whole) {

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 from frameworks.wire import Part, WireError, real, signed
-from importing.errors import InputError
+from importing.errors import InputError, unreadable
 
 # TensorProto.DataType: name, bytes.
 TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
@@ -75,7 +75,7 @@ def read_model(path):
     except WireError as wrong:
         raise InputError(path, None, f"byte {wrong.at}: {wrong}; the file is damaged, or no ONNX model") from None
     except OSError as error:
-        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+        raise unreadable(path, error) from None
 
 
 def looks_like(path):

@@ -9,7 +9,7 @@ from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.job import MissingRanks
 from frameworks.json_stream import DAMAGES, beginning, open_text
 from frameworks.timeline import Notes
-from importing.errors import InputError, StudyError
+from importing.errors import InputError, StudyError, expect_input
 from support.console import whole
 from support.progress import Progress
 
@@ -43,9 +43,8 @@ def candidates(path):
 
 def files_of(path):
     """{kind: files} of a folder or a file."""
+    expect_input(path)
     path = pathlib.Path(path)
-    if not path.exists():
-        raise InputError(path, None, "there is no such file or folder")
     found = {"kineto": [], "execution": []}
     for one in candidates(path):
         kind = kind_of_file(one)

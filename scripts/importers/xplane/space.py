@@ -8,7 +8,7 @@ import struct
 import tempfile
 
 from frameworks.wire import DELIMITED, EIGHT_BYTES, FOUR_BYTES, VARINT, Part, WireError, signed
-from importing.errors import InputError, unzipped
+from importing.errors import InputError, unreadable, unzipped
 
 LONGEST = 64 << 20  # bytes of an event; those of XLA have some hundred
 PIECE, FEW = 1 << 20, 16  # bytes: of the file in memory, and of the beginning of a field
@@ -276,7 +276,7 @@ class Space:
                 shutil.copyfileobj(zipped, whole_file)
             return whole_file
         except OSError as error:
-            raise InputError(self.path, None, f"it cannot be read: {error.strerror}") from None
+            raise unreadable(self.path, error) from None
 
     def __enter__(self):
         return self
@@ -313,4 +313,4 @@ class Space:
         except WireError as wrong:
             raise InputError(self.path, None, f"byte {wrong.at}: {wrong}; the file is damaged, or no profile of XLA") from None
         except OSError as error:
-            raise InputError(self.path, None, f"it cannot be read: {error.strerror}") from None
+            raise unreadable(self.path, error) from None

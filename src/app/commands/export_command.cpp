@@ -22,13 +22,14 @@ void refuse_endless(const Experiment& experiment) {
                        fmt::format("the job '{}' runs in the background until others end; leave it out", job.name));
 }
 
-std::string write_trace(const CommandLine& line, const Workload& workload) {
+std::string write_trace(const CommandLine& line, const Experiment& experiment) {
+  const Workload& workload = *experiment.workload;
   if (line.export_as == "goal") {
-    const GoalCounts counts = export_goal(workload, {line.export_to, line.steps});
+    const GoalCounts counts = export_goal(workload, {line.export_to, experiment.path, line.steps});
     return fmt::format("{}: {} ranks, {} operations: calc {}, send {}, recv {}\n", line.export_to, workload.ranks(),
                        counts.calcs + counts.sends + counts.recvs, counts.calcs, counts.sends, counts.recvs);
   }
-  export_chakra(workload, line.export_to);
+  export_chakra(workload, line.export_to, experiment.path);
   return fmt::format("{0}.0.et to {0}.{1}.et: {2} ranks\n", line.export_to, workload.ranks() - 1, workload.ranks());
 }
 
@@ -41,7 +42,7 @@ int export_command(const CommandLine& line, ProcessGroup& group) {
       refuse(fmt::format("`weft export` runs on one MPI rank, found {}; leave mpirun out", group.size()));
     const Experiment experiment = load_experiment(trace.experiment(), line.settings);
     refuse_endless(experiment);
-    const std::string report = write_trace(line, *experiment.workload);
+    const std::string report = write_trace(line, experiment);
     if (!line.quiet) std::cout << report << std::flush;
   });
   return exit_done;

@@ -20,6 +20,9 @@ namespace {
 Topology load_topology(const CommandLine& line) {
   Spec spec = Spec::load(line.experiment);
   const bool experiment = spec.is_map() && spec.has("topology");
+  if (!experiment && spec.is_map() && spec.has("experiment"))
+    throw spec.at("experiment")
+        .error("found a study, which `weft sweep` runs; expected an experiment, or its topology map");
   for (const auto& [key, value] : line.settings) spec.set(key, value);
   return build_topology(experiment ? spec.at("topology") : spec);
 }

@@ -111,7 +111,7 @@ void write_dump(const CommandLine& line, const ExperimentFile& from, const Exper
         "without noise");
   spec.set("workload", mark);
   std::string text = spec.dump();
-  text.replace(text.find(mark), mark.size(), dump_program(*experiment.workload, experiment.placement));
+  text.replace(text.find(mark), mark.size(), dump_program(*experiment.workload, experiment.placement, experiment.path));
   std::ofstream file(line.dump);
   file << text;
   if (!text.ends_with('\n')) file << '\n';
@@ -139,7 +139,7 @@ int workload_command(const CommandLine& line, ProcessGroup& group) {
   });
   prepare(group, [&] {
     if (!line.dump.empty()) write_dump(line, file, experiment);
-    if (!line.export_to.empty()) export_chakra(*experiment.workload, line.export_to);
+    if (!line.export_to.empty()) export_chakra(*experiment.workload, line.export_to, experiment.path);
   });
   IdealSchedule schedule;
   prepare(group, [&] {

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "support/documents/text_file.hpp"
 
 namespace weft {
 namespace {
@@ -243,11 +244,7 @@ class MeasuredJson {
 Measurements read_measurements(const std::string& path) {
   Measurements result;
   result.file = path;
-  std::ifstream stream(path);
-  std::ostringstream buffer;
-  buffer << stream.rdbuf();
-  if (!stream) throw InputError({path, 0}, "the file cannot be read; expected nccl-tests' output");
-  const std::string text = buffer.str();
+  const std::string text = text_of_file(path);
   int number = 0;
   const auto take_lines = [&](auto&& table) {
     std::istringstream lines(text);

@@ -4,12 +4,15 @@
 #include "schedule/export/chakra_export.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
+#include <memory>
+#include <ostream>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "schedule/export/draft_file.hpp"
 
 namespace weft {
 namespace {
@@ -95,8 +98,8 @@ std::int64_t chakra_number(CollectiveKind kind) {
 
 class ChakraWriter {
  public:
-  ChakraWriter(const Workload& workload, std::uint32_t rank, const std::string& path)
-      : workload_(workload), rank_(rank), path_(path), file_(path, std::ios::binary) {}
+  ChakraWriter(const Workload& workload, std::uint32_t rank, const std::string& experiment, std::ostream& file)
+      : workload_(workload), rank_(rank), experiment_(experiment), file_(file) {}
 
   void write() {
     WireWriter head;
@@ -105,13 +108,11 @@ class ChakraWriter {
     write_groups();
     const auto program = workload_.program(Rank(rank_));
     for (Operation operation; program->next(operation); operation = Operation()) put(node(operation));
-    file_.close();
-    if (!file_) throw EnvironmentError("cannot write '" + path_ + "'");
   }
 
  private:
   [[noreturn]] void refuse_export(const std::string& what) const {
-    throw InputError(SourceLine{"--export", 0}, fmt::format("rank {} has {}", rank_, what));
+    throw InputError(SourceLine{experiment_, 0}, fmt::format("rank {} has {}", rank_, what));
   }
 
   void put(const std::string& message) { file_ << WireWriter::varint(message.size()) << message; }
@@ -120,7 +121,10 @@ class ChakraWriter {
   void write_groups() {
     const auto program = workload_.program(Rank(rank_));
     if (program->accepts_unexpected())
-      refuse_export("messages that no operation receives; a trace has a node for each");
+      refuse_export(
+          "one-sided messages, as `kind: traffic` sends them: no operation receives them, and a Chakra trace has a "
+          "node for "
+          "each receive; expected a workload whose ranks receive what they are sent");
     if (program->takes_what_is_ready())
       refuse_export("streams that take whatever operation is ready; those of an exported trace take theirs in order");
     if (workload_.start(Rank(rank_)) > Time()) refuse_export("a start later than 0, which a trace cannot have");
@@ -221,15 +225,20 @@ class ChakraWriter {
   const Workload& workload_;
   std::uint32_t rank_;
   std::uint32_t of_all_ = 0xffffffffU;  // the first communicator of all ranks, which needs no name
-  std::string path_;
-  std::ofstream file_;
+  const std::string& experiment_;
+  std::ostream& file_;
 };
 
 }  // namespace
 
-void export_chakra(const Workload& workload, const std::string& prefix) {
-  for (std::uint32_t rank = 0; rank < workload.ranks(); ++rank)
-    ChakraWriter(workload, rank, fmt::format("{}.{}.et", prefix, rank)).write();
+void export_chakra(const Workload& workload, const std::string& prefix, const std::string& experiment) {
+  std::vector<std::unique_ptr<DraftFile>> files;
+  for (std::uint32_t rank = 0; rank < workload.ranks(); ++rank) {
+    files.push_back(std::make_unique<DraftFile>(fmt::format("{}.{}.et", prefix, rank)));
+    ChakraWriter(workload, rank, experiment, files.back()->stream()).write();
+    files.back()->close();
+  }
+  for (const auto& file : files) file->take_name();
 }
 
 }  // namespace weft

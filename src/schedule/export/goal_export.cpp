@@ -4,15 +4,14 @@
 #include "schedule/export/goal_export.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <system_error>
+#include <ostream>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "schedule/export/draft_file.hpp"
 #include "schedule/export/goal_lowering.hpp"
 
 namespace weft {
@@ -154,38 +153,20 @@ class GoalBinarySink final : public GoalSink {
   GoalBytes table_;
 };
 
-/// A file that is not whole is taken away again.
-class UnfinishedFile {
- public:
-  explicit UnfinishedFile(std::string path) : path_(std::move(path)) {}
-  UnfinishedFile(const UnfinishedFile&) = delete;
-  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-  ~UnfinishedFile() {
-    std::error_code ignored;
-    if (!whole_ && std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);
-  }
-  void is_whole() { whole_ = true; }
-
- private:
-  std::string path_;
-  bool whole_ = false;
-};
-
 }  // namespace
 
 GoalCounts export_goal(const Workload& workload, const GoalExport& wanted) {
-  UnfinishedFile unfinished(wanted.file);
   std::unique_ptr<GoalNames> names;
-  if (wanted.steps) names = std::make_unique<GoalNames>(workload);
-  std::ofstream file(wanted.file, std::ios::binary);
+  if (wanted.steps) names = std::make_unique<GoalNames>(workload, wanted.experiment);
+  DraftFile file(wanted.file);
   std::unique_ptr<GoalSink> sink;
   if (wanted.file.ends_with(".bin"))
-    sink = std::make_unique<GoalBinarySink>(file, workload.ranks());
+    sink = std::make_unique<GoalBinarySink>(file.stream(), workload.ranks());
   else
-    sink = std::make_unique<GoalTextSink>(file, workload.ranks());
+    sink = std::make_unique<GoalTextSink>(file.stream(), workload.ranks());
   GoalCounts counts;
   for (std::uint32_t rank = 0; rank < workload.ranks(); ++rank) {
-    const std::vector<GoalStatement> statements = lower_to_goal(workload, rank, names.get());
+    const std::vector<GoalStatement> statements = lower_to_goal(workload, rank, names.get(), wanted.experiment);
     sink->rank(rank, statements);
     for (const GoalStatement& one : statements)
       ++(one.kind == Operation::Kind::send   ? counts.sends
@@ -194,8 +175,7 @@ GoalCounts export_goal(const Workload& workload, const GoalExport& wanted) {
   }
   sink->finish();
   file.close();
-  if (!file) throw EnvironmentError("cannot write '" + wanted.file + "'");
-  unfinished.is_whole();
+  file.take_name();
   return counts;
 }
 

@@ -10,8 +10,9 @@
 namespace weft {
 
 struct GoalExport {
-  std::string file;    ///< text, or binary if it ends in .bin
-  bool steps = false;  ///< resolve collectives into sends and recvs
+  std::string file;        ///< text, or binary if it ends in .bin
+  std::string experiment;  ///< its file, for errors
+  bool steps = false;      ///< resolve collectives into sends and recvs
 };
 
 /// How many operations of each kind have been written.

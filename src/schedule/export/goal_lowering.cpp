@@ -35,10 +35,17 @@ std::int64_t nanoseconds(Time time) { return (time.ps() + 500) / 1000; }
 
 class GoalLowering {
  public:
-  GoalLowering(const Workload& workload, std::uint32_t rank, const GoalNames* names)
-      : workload_(workload), rank_(rank), names_(names), program_(workload.program(Rank(rank))) {
+  GoalLowering(const Workload& workload, std::uint32_t rank, const GoalNames* names, const std::string& experiment)
+      : workload_(workload),
+        rank_(rank),
+        names_(names),
+        experiment_(experiment),
+        program_(workload.program(Rank(rank))) {
     if (program_->accepts_unexpected())
-      refuse_goal("messages that no operation receives; a schedule has a recv for each");
+      refuse_goal(
+          "one-sided messages, as `kind: traffic` sends them: no operation receives them, and a GOAL schedule has a "
+          "recv for "
+          "each send; expected a workload whose ranks receive what they are sent");
     if (workload.start(Rank(rank)) > Time()) refuse_goal("a start later than 0, which a schedule cannot have");
     own_cpus_ = program_->streams_are_processors();
     if (program_->takes_what_is_ready() && !own_cpus_)
@@ -62,7 +69,7 @@ class GoalLowering {
 
  private:
   [[noreturn]] void refuse_goal(const std::string& what) const {
-    throw InputError(SourceLine{"export goal", 0}, fmt::format("rank {} has {}", rank_, what));
+    throw InputError(SourceLine{experiment_, 0}, fmt::format("rank {} has {}", rank_, what));
   }
 
   GoalEnds waits_of(const Operation& operation) const {
@@ -281,6 +288,7 @@ class GoalLowering {
   const Workload& workload_;
   std::uint32_t rank_;
   const GoalNames* names_;
+  const std::string& experiment_;
   std::unique_ptr<RankProgram> program_;
   bool own_cpus_ = false;  // the program's operations name their cpus
   std::vector<GoalStatement> statements_;
@@ -295,16 +303,16 @@ class GoalLowering {
 
 }  // namespace
 
-GoalNames::GoalNames(const Workload& workload) {
+GoalNames::GoalNames(const Workload& workload, const std::string& experiment) {
   for (std::uint32_t rank = 0; rank < workload.ranks(); ++rank) {
     const auto program = workload.program(Rank(rank));
     for (Operation operation; program->next(operation); operation = Operation()) {
       look_for_interrupt();
       if (operation.kind != Operation::Kind::send && operation.kind != Operation::Kind::recv) continue;
       if (operation.tag >= max_goal_tags)
-        throw InputError(SourceLine{"export goal", 0}, fmt::format("rank {} has a message of tag {}; a schedule has 0 "
-                                                                   "to 4294967294",
-                                                                   rank, operation.tag));
+        throw InputError(SourceLine{experiment, 0}, fmt::format("rank {} has a message of tag {}; a schedule has 0 "
+                                                                "to 4294967294",
+                                                                rank, operation.tag));
       first_tag_ = std::max(first_tag_, operation.tag + 1);
       first_nic_ = std::max(first_nic_, operation.queue_pair + 1);
     }
@@ -320,7 +328,7 @@ GoalNames::GoalNames(const Workload& workload) {
     next += channels.second;
   }
   if (first_tag_ + next >= max_goal_tags)
-    throw InputError(SourceLine{"export goal", 0}, "there are more communicators and channels than tags");
+    throw InputError(SourceLine{experiment, 0}, "there are more communicators and channels than tags");
 }
 
 std::uint32_t GoalNames::tag(const CollectiveCall& call, std::uint32_t channel) const {
@@ -332,8 +340,9 @@ std::uint8_t GoalNames::nic(const CollectiveCall& call, std::uint32_t channel) c
   return static_cast<std::uint8_t>((first_nic_ + channels_.at(call.communicator->id()).first + channel) % nics);
 }
 
-std::vector<GoalStatement> lower_to_goal(const Workload& workload, std::uint32_t rank, const GoalNames* names) {
-  return GoalLowering(workload, rank, names).run();
+std::vector<GoalStatement> lower_to_goal(const Workload& workload, std::uint32_t rank, const GoalNames* names,
+                                         const std::string& experiment) {
+  return GoalLowering(workload, rank, names, experiment).run();
 }
 
 }  // namespace weft

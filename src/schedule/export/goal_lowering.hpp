@@ -32,7 +32,7 @@ struct GoalStatement {
 class GoalNames {
  public:
   /// Goes through the programs of all ranks and all calls. Throws InputError if there are not so many tags.
-  explicit GoalNames(const Workload& workload);
+  GoalNames(const Workload& workload, const std::string& experiment);
   std::uint32_t tag(const CollectiveCall& call, std::uint32_t channel) const;
   std::uint8_t nic(const CollectiveCall& call, std::uint32_t channel) const;
 
@@ -45,8 +45,9 @@ class GoalNames {
 /// The schedule of one rank, in memory. Streams of a program that takes operations in order become dependencies, and so
 /// does the order of collectives in a communicator. Collectives are resolved into the sends and recvs of their steps,
 /// slice by slice, with the times of handling them; credits are left out: GOAL has none. Times are rounded to
-/// nanoseconds. `names`: null if collectives are not to be resolved. Throws InputError (without a file) for what a
-/// schedule cannot say.
-std::vector<GoalStatement> lower_to_goal(const Workload& workload, std::uint32_t rank, const GoalNames* names);
+/// nanoseconds. `names`: null if collectives are not to be resolved. Throws InputError, with the file of the
+/// experiment, for what a schedule cannot say.
+std::vector<GoalStatement> lower_to_goal(const Workload& workload, std::uint32_t rank, const GoalNames* names,
+                                         const std::string& experiment);
 
 }  // namespace weft

@@ -29,14 +29,15 @@ std::string list(const std::vector<std::uint32_t>& numbers) { return fmt::format
 
 class ProgramDump {
  public:
-  ProgramDump(const Workload& workload, const Placement& placement) : workload_(workload), placement_(placement) {}
+  ProgramDump(const Workload& workload, const Placement& placement, const std::string& experiment)
+      : workload_(workload), placement_(placement), experiment_(experiment) {}
 
   std::string make() {
     std::vector<std::vector<std::uint32_t>> ranks(workload_.kind_count());
     for (std::uint32_t r = 0; r < workload_.ranks(); ++r) {
       if (workload_.start(Rank(r)) > Time())
-        throw InputError(SourceLine{"--dump", 0}, fmt::format("rank {} starts at {}; ranks of a program start at 0", r,
-                                                              to_text(workload_.start(Rank(r)))));
+        throw InputError(SourceLine{experiment_, 0}, fmt::format("rank {} starts at {}; ranks of a program start at 0",
+                                                                 r, to_text(workload_.start(Rank(r)))));
       ranks[workload_.kind_of(Rank(r))].push_back(r);
     }
     for (const auto& alike : ranks) write_kind(alike);
@@ -74,10 +75,11 @@ class ProgramDump {
   std::set<std::uint64_t> awaited_operations(std::uint32_t rank) {
     const auto program = workload_.program(Rank(rank));
     if (program->accepts_unexpected())
-      throw InputError(SourceLine{"--dump", 0},
-                       "ranks take messages that no operation receives; a program has a recv for every send");
+      throw InputError(
+          SourceLine{experiment_, 0},
+          "ranks take one-sided messages, which no operation receives; a program has a recv for every send");
     if (program->takes_what_is_ready())
-      throw InputError(SourceLine{"--dump", 0},
+      throw InputError(SourceLine{experiment_, 0},
                        "streams take whatever operation is ready, as `issue: astra_sim` and GOAL want it; those of a "
                        "program take theirs in order");
     read_ahead_ = std::max(read_ahead_, program->read_ahead());
@@ -249,6 +251,7 @@ class ProgramDump {
 
   const Workload& workload_;
   const Placement& placement_;
+  const std::string& experiment_;
   std::size_t read_ahead_ = 0;
   double slowdown_ = 1;
   std::set<std::uint64_t> awaited_;
@@ -259,8 +262,8 @@ class ProgramDump {
 
 }  // namespace
 
-std::string dump_program(const Workload& workload, const Placement& placement) {
-  return ProgramDump(workload, placement).make();
+std::string dump_program(const Workload& workload, const Placement& placement, const std::string& experiment) {
+  return ProgramDump(workload, placement, experiment).make();
 }
 
 }  // namespace weft

@@ -12,6 +12,6 @@ namespace weft {
 /// YAML in flow style, one operation a line. Operations that ranks of one kind have in common are written once; calls
 /// keep their numbers, communicators their order. Throws InputError (without a file) if the workload has what a program
 /// cannot say: messages that nobody receives, ranks that start later.
-std::string dump_program(const Workload& workload, const Placement& placement);
+std::string dump_program(const Workload& workload, const Placement& placement, const std::string& experiment);
 
 }  // namespace weft

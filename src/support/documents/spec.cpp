@@ -3,20 +3,15 @@
 #include "support/documents/spec.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "support/documents/spec_document.hpp"
-#include "support/system/data_directory.hpp"
+#include "support/documents/text_file.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -59,50 +54,6 @@ std::string range_text(Number min, Number max, Number lowest, Number highest) {
   if (min > lowest) return fmt::format(" of at least {}", min);
   if (max < highest) return fmt::format(" of at most {}", max);
   return "";
-}
-
-/// The names of the files beside a missing one, for "did you mean".
-std::vector<std::string> siblings(const std::filesystem::path& path) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// For a file that is not there: the one with the ending .yaml, a ready-made experiment, or one of a similar name.
-std::string hint_for_missing(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  for (const char* ending : {".yaml", ""}) {
-    const auto beside = fs::path(path.string() + ending);
-    if (fs::is_regular_file(beside, ignored)) return fmt::format(" (did you mean '{}'?)", beside.string());
-    const auto ready = data_directory("workloads") / (path.filename().string() + ending);
-    if (!fs::is_regular_file(ready, ignored)) continue;
-    const auto near = fs::proximate(ready, ignored);
-    return fmt::format(" (a ready-made one is '{}')", *near.begin() == ".." ? ready.string() : near.string());
-  }
-  return did_you_mean(path.filename().string(), siblings(path));
-}
-
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored))
-    throw InputError({path, 0}, "cannot open this file: it is a folder");
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    const int reason = errno;
-    throw InputError({path, 0},
-                     fmt::format("cannot open this file: {}{}", std::strerror(reason), hint_for_missing(path)));
-  }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (stream.bad()) throw InputError({path, 0}, "cannot read this file");
-  return text.str();
 }
 
 std::vector<std::string> split_path(const std::string& path, const SourceLine& where) {
@@ -153,7 +104,7 @@ Value& step_into(Value& from, const std::string& step, const std::string* option
 // The document --------------------------------------------------------------------------------------------------------
 
 Spec Spec::load(const std::string& path) {
-  const std::string text = read_file(path);
+  const std::string text = text_of_file(path);
   // The signature of HDF5's file format, section II.A.
   if (text.starts_with("\x89HDF\r\n"))
     throw InputError({path, 0}, "this is an HDF5 file, such as `weft run` writes for its results; expected YAML");

@@ -195,7 +195,7 @@ class DeviceCommand(ProgramTest):
         for words, expected in (
             (["nowhere-sxm"], "known here: .*h100-sxm"),
             (["tpu-v4", "--json"], "no 'sustained'"),
-            (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot be read"),
+            (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot open this file: No such file"),
             (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; expected"),
             (["fit", self.table("precision,m,n,k,time_us\nbf16,1,2,x,3\n", "table"), "--device", "h100-sxm", "-o", "x.yaml"],
              r"table.csv:2: 'k' is 'x'; expected a positive number"),

@@ -408,7 +408,7 @@ class Compare(PerfTest):
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""))
                 self.assertRegex(done.err, f"^weft: {re.escape(str(path))}:{line}: .*{pattern}")
         done = weft("perf", "all_reduce", self.path, "--compare", "none.log", folder=self.folder)
-        self.assertRegex(done.err, "^weft: none.log: the file cannot be read")
+        self.assertRegex(done.err, "^weft: none.log: cannot open this file: No such file")
         self.write(good, "a.log")
         done = weft("perf", "all_reduce", self.path, "--compare", "a.log", "-b", "1G", folder=self.folder)
         self.assertRegex(done.err, "^weft: a.log: none of the 7 rows")

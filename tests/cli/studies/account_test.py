@@ -436,7 +436,7 @@ class Runs(ProgramTest):
             found = self.account(other, "--set", "training_tokens=1e9", "--set", more)
             self.assertEqual(found["training_steps"], 5)
         (self.folder / "cut.h5").write_bytes(results.read_bytes()[:5000])
-        for name, word in (("wrong.yaml", "not an HDF5 file"), ("cut.h5", "cut off"), ("none.h5", "no such file")):
+        for name, word in (("wrong.yaml", "not an HDF5 file"), ("cut.h5", "cut off"), ("none.h5", "No such file")):
             done = weft("account", name, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn(word, done.err)
@@ -444,9 +444,9 @@ class Runs(ProgramTest):
         done = weft("account", results, "--series", "x.csv", folder=self.folder)
         self.assertEqual((done.code, "output.operations" in done.err), (EXIT_INPUT, True), done)
         with h5py.File(self.folder / "other.h5", "w") as file:
-            file.attrs["format"] = "weft-study"
+            file.attrs.update({"format": "weft-study", "format_version": 1})
         done = weft("account", "other.h5", folder=self.folder)
-        self.assertEqual((done.code, "no result file" in done.err), (EXIT_INPUT, True), done)
+        self.assertEqual((done.code, "it is the table of a study" in done.err), (EXIT_INPUT, True), done)
 
     def test_ready_made_figures_are_in_the_documentation(self):
         """docs/reference/accounting.md has each figure with its values."""

@@ -399,7 +399,7 @@ class Refusals(Compare):
     def assert_refused(self, text, *words, code=EXIT_INPUT):
         done = self.compare(*words, code=code)
         self.assertEqual(len(done.err.splitlines()), 1, done)
-        self.assertTrue(done.err.startswith("weft compare: "), done)
+        self.assertTrue(done.err.startswith("weft: "), done)
         self.assertIn(text, done.err)
 
     def test_words_and_files(self):
@@ -411,10 +411,10 @@ class Refusals(Compare):
             file.create_group("cases").attrs["rows"] = 0
         self.assert_refused("arguments are required", self.path)
         self.assert_refused("not a number of rows", self.path, self.path, "--top", "0")
-        self.assert_refused("absent.h5: no such file", self.path, "absent.h5")
+        self.assert_refused("absent.h5: cannot open this file: No such file", self.path, "absent.h5")
         self.assert_refused("cut.h5: it is cut off", self.path, "cut.h5")
         self.assert_refused("text.h5: it is not an HDF5 file", "text.h5", self.path)
-        self.assert_refused("study.h5: it has no table 'jobs'", self.path, "study.h5")
+        self.assert_refused("study.h5: it is the table of a study", self.path, "study.h5")
         self.assert_refused("it is a folder", self.path, self.path, "--page", self.folder)
 
     def test_no_input_and_no_pipe_is_replaced(self):

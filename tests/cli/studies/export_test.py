@@ -179,7 +179,7 @@ class Trace(Export):
                                                             "outputs": ["job_time"]}))
         self.assertEqual(weft("sweep", "study.yaml", "-o", "study.h5", "--quiet", folder=self.folder).code, 0)
         done = self.export("study.h5", "--trace", "run.json", "--csv", "tables", code=EXIT_INPUT)
-        self.assertIn("study.h5: --trace needs the result file of a run; found weft-study, the table of a study", done.err)
+        self.assertIn("study.h5: it is the table of a study (weft-study)", done.err)
         self.assertFalse((self.folder / "run.json").exists() or (self.folder / "tables").exists())
         self.export("study.h5", "--csv", "tables")
 
@@ -269,7 +269,7 @@ class Refusals(Export):
         before = sorted(self.folder.rglob("*"))
         done = self.export(*words, code=code)
         self.assertEqual(len(done.err.splitlines()), 1, done)
-        self.assertTrue(done.err.startswith("weft export: "), done)
+        self.assertTrue(done.err.startswith("weft: "), done)
         self.assertIn(text, done.err)
         self.assertEqual(sorted(self.folder.rglob("*")), before, "something was written")
 
@@ -288,7 +288,7 @@ class Refusals(Export):
     def test_files(self):
         content = self.path.read_bytes()
         for name, data, text in [
-            ("absent.h5", None, "no such file"),
+            ("absent.h5", None, "No such file"),
             ("text.h5", b"topology: {kind: star}\n", "not an HDF5 file"),
             ("cut.h5", content[: len(content) // 2], "cut off"),
         ]:
@@ -349,7 +349,7 @@ class Refusals(Export):
             process = self.blocked()
             os.kill(process.pid, number)
             self.assertEqual(process.wait(timeout=100), EXIT_INTERRUPTED)
-            self.assertEqual(process.stderr.read(), "weft export: interrupted\n")
+            self.assertEqual(process.stderr.read(), "weft: interrupted\n")
             process.stdout.close()
             process.stderr.close()
 
@@ -375,7 +375,7 @@ class Refusals(Export):
         done = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(code)], cwd=self.folder, text=True,
                               capture_output=True, check=False)  # fmt: skip
         self.assertEqual(done.returncode, EXIT_INPUT, done)
-        self.assertEqual(done.stderr, "weft crashing: one.h5 or two.h5: it is damaged: the HDF5 library crashed on it "
+        self.assertEqual(done.stderr, "weft: one.h5 or two.h5: it is damaged: the HDF5 library crashed on it "
                                       "(SIGSEGV)\n")
         self.assertEqual(os.listdir(self.folder), ["out.h5"])
 

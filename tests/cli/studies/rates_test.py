@@ -9,6 +9,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from weft_testing import NETWORK, ProgramTest, table, weft
 
+from weft_results.fairness import jain, jain_over_time
+
 RATE = 100e9
 US = 10**6
 # Four senders share a link. DCQCN with the paper's parameters, but ten times its additive increase, so that a run is
@@ -44,6 +46,32 @@ class Rates(ProgramTest):
         # Together they fill the link, but for what ECN keeps off the queue.
         self.assertGreater(sum(shares.values()) * 8 / (len(set(rows["interval"][late])) * 10e-6), 0.8 * RATE)
         self.assertEqual(set(rows["window"]), {256 * 1024})  # the window of the network is the only one
+
+    def test_jains_index(self):
+        """Of n values of which k are the same and the others are 0: k/n. Of (1, ..., n): (n(n+1)/2)^2 / (n n(n+1)(2n+1)/6), which
+        is 3 (n+1) / (2 (2n+1)) (Jain, Chiu, Hawe 1984)."""
+        for n in range(1, 9):
+            for k in range(1, n + 1):
+                self.assertAlmostEqual(jain([7] * k + [0] * (n - k)), k / n)
+            self.assertAlmostEqual(jain(range(1, n + 1)), 3 * (n + 1) / (2 * (2 * n + 1)))
+        self.assertNotEqual(jain([0, 0]), jain([0, 0]))
+        # Two pairs by turns send as much in two intervals, in one of which the index is 1/2. A pair that may send and does not
+        # counts.
+        pair, interval, sent = [0, 1, 2] * 4, [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3, [5, 0, 0, 0, 5, 0] * 2
+        ends, index = jain_over_time(pair, interval, sent, points=2)
+        self.assertEqual((ends.tolist(), [round(one, 6) for one in index]), ([1, 3], [0.666667] * 2))
+        ends, index = jain_over_time(pair, interval, sent)
+        self.assertEqual((ends.tolist(), [round(one, 6) for one in index]), ([0, 1, 2, 3], [0.333333] * 4))
+        # A pair that is alone has no index.
+        self.assertEqual(jain_over_time([4, 4], [0, 1], [1, 1])[0].tolist(), [])
+
+    def test_four_senders_become_equal(self):
+        """Shares within 15 % of their mean, as above, have an index of at least 1 / (1 + 0.15^2) = 0.978: it is 1 / (1 + c^2) with
+        the coefficient of variation c."""
+        _, results = self.simulate(DCQCN)
+        rows = table(results, "rates_series")
+        _, index = jain_over_time(rows["host"], rows["interval"], rows["sent"], points=10)
+        self.assertGreater(min(index[4:9]), 0.978)
 
     def test_samples_add_up_to_what_was_sent(self):
         summary, results = self.simulate(DCQCN)

@@ -76,6 +76,25 @@ grid:
         self.assertEqual(table["in_plan"], ["plain", "wide"])
         self.assertLess(table["out_job_time"][1], table["out_job_time"][0])
 
+    def test_the_link_that_is_the_bottleneck(self):
+        """With one spine and ranks that alternate between leaves, all flows of a leaf leave over its only link; on the ideal
+        network nothing queues. Cases that are not on the Pareto front are told."""
+        text = """\
+experiment:
+  topology: {kind: leaf_spine, leaves: 2, hosts_per_leaf: 4, spines: 1, link_rate: 100 Gb/s, link_delay: 500 ns}
+  workload: {kind: collective, collective: all_reduce, algorithm: ring, size: 1 MiB,
+             placement: {kind: explicit, hosts: [0, 4, 1, 5, 2, 6, 3, 7]}}
+grid: {network.fidelity: [packet, ideal]}
+outputs: [job_time, longest_queue]
+objective: {minimize: job_time}
+"""
+        done = weft("sweep", self.write(text, "study.yaml"), folder=self.folder, seconds=SECONDS)
+        self.assertEqual(done.code, 0, done)
+        packets, ideal = self.table()["out_longest_queue"]
+        self.assertIn(packets, ["leaf0 -> spine0", "leaf1 -> spine0"])
+        self.assertEqual(ideal, "")
+        self.assertIn("1 further case is in the table: `weft report study.h5` shows all", done.out)
+
     def test_machines_that_differ_are_refused(self):
         text = """\
 experiment: base.yaml

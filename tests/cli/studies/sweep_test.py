@@ -268,7 +268,7 @@ class Tables(SweepTest):
         done = self.sweep(STUDY.replace("[ring, direct]", "[ring, rong]"), code=EXIT_ENVIRONMENT)
         told = [line for line in done.err.splitlines() if "failed: " in line]
         self.assertEqual((len(told), done.out), (3, ""), done)
-        self.assertIn("weft sweep: case 3 (workload.algorithm rong, workload.size 64 KiB) failed: ", done.err)
+        self.assertIn("weft: case 3 (workload.algorithm rong, workload.size 64 KiB) failed: ", done.err)
 
     def test_fidelities_without_packets_are_told(self):
         """On the ideal network a study of oversubscription has equal rows, and the table says why."""

@@ -390,7 +390,7 @@ class Chakra(ProgramTest):
 
     def test_what_a_trace_cannot_say_is_not_written(self):
         for workload, text in (
-                ({"kind": "traffic", "pattern": "permutation", "size": "1 kB"}, "messages that no operation receives"),
+                ({"kind": "traffic", "pattern": "permutation", "size": "1 kB"}, "one-sided messages, as `kind: traffic` sends them"),
                 ({"kind": "collective", "collective": "send_recv", "size": "1 kB"}, "a send_recv, which Chakra does not have"),
                 ({"kind": "collective", "collective": "all_gather", "size": "1001 B"}, "a gathering of 1001 B over 4 ranks")):
             done = weft("workload", self.write({**self.experiment(), "workload": workload}), "--export", "chakra:x",

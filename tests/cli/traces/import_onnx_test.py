@@ -377,7 +377,7 @@ class Onnx(ImportTest):
                  "give --dim tokens=SIZE")):
             with self.subTest(what):
                 self.refused(self.model(content), says=[says])
-        self.refused("missing.onnx", says=["missing.onnx: it cannot be read"])
+        self.refused("missing.onnx", says=["missing.onnx: cannot open this file"])
         content = one([node("Relu", ["x"], ["y"])], inputs=[value("x", ["N", "tokens"])])
         self.imported(self.model(content), "--dim", "tokens=8")
 

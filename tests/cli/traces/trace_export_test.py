@@ -84,14 +84,21 @@ class TraceExport(ProgramTest):
         for workload, words, part in (
                 (PROGRAM, ["goal"], "rank 1 has the collective 'broadcast 0', and GOAL has none; --steps resolves them"),
                 ({"kind": "traffic", "pattern": "permutation", "size": "1 kB"}, ["goal", "--steps"],
-                 "messages that no operation receives"),
+                 "one-sided messages, as `kind: traffic` sends them"),
                 ({"kind": "collective", "collective": "send_recv", "size": "1 kB"}, ["chakra"], "a send_recv")):
             with self.subTest(part=part):
                 done = weft("export", words[0], self.write(self.experiment(workload)), *words[1:], "-o", "x.goal",
                             folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
                 self.assertIn(part.split("'")[-1], done.err)
-                self.assertFalse((self.folder / "x.goal").exists())
+                self.assertTrue(done.err.startswith(f"weft: {self.folder / 'experiment.yaml'}: "), done)
+                self.assertEqual([path.name for path in self.folder.glob("x.goal*")], [], done)
+        one_sided = self.write(self.experiment({"kind": "traffic", "pattern": "permutation", "size": "1 kB"}))
+        for kind, older in (("goal", self.folder / "y"), ("chakra", self.folder / "y.0.et")):
+            older.write_text("older")
+            self.assertEqual(weft("export", kind, one_sided, "-o", "y", folder=self.folder).code, EXIT_INPUT)
+            self.assertEqual(older.read_text(), "older")
+            self.assertEqual(list(self.folder.glob("*.partial")), [])
         for words, part in ((["chakra", "x.yaml"], "-o PREFIX is missing"), (["goal", "x.yaml"], "-o FILE is missing"),
                             (["chakra", "x.yaml", "--steps", "-o", "x"], "--steps is for goal")):
             done = weft("export", *words, folder=self.folder)

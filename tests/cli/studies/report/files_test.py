@@ -42,7 +42,7 @@ class SeveralFiles(PageTest):
         cost, time = random.integers(1, 30, 60), random.random(60)
         time[7] = np.nan
         with h5py.File(self.folder / "sweep.h5", "w") as file:
-            file.attrs["format"] = "weft-sweep"
+            file.attrs.update({"format": "weft-study", "format_version": 1})
             cases = file.create_group("cases")
             write_numbers(cases, "case", range(60), "id")
             write_numbers(cases, "in_rate", np.arange(60) % 3 * 100, "Gb/s")
@@ -54,7 +54,7 @@ class SeveralFiles(PageTest):
     def test_of_rates_large_is_good(self):
         """Of outputs with a unit per second or such a name, unless the study asks otherwise; not of inputs."""
         with h5py.File(self.folder / "rates.h5", "w") as file:
-            file.attrs["format"] = "weft-sweep"
+            file.attrs.update({"format": "weft-study", "format_version": 1})
             cases = file.create_group("cases")
             write_numbers(cases, "case", range(3), "id")
             write_numbers(cases, "in_rate", [1, 2, 3], "bit/s")
@@ -109,7 +109,7 @@ class SeveralFiles(PageTest):
     def test_cases_with_names(self):
         """A label explains all of a variance, whatever the outcomes are: its cases stand beside each other instead."""
         with h5py.File(self.folder / "labels.h5", "w") as file:
-            file.attrs["format"] = "weft-sweep"
+            file.attrs.update({"format": "weft-study", "format_version": 1})
             cases = file.create_group("cases")
             write_numbers(cases, "case", range(4), "id")
             write_text(cases, "in_machine", ["as it is", "packed", "four spines", "both"])
@@ -208,9 +208,9 @@ class Files(ProgramTest):
         shutil.copy(file, self.folder / "newer.h5")
         with h5py.File(self.folder / "newer.h5", "a") as results:
             results.attrs["format_version"] = 99
-        for name, word in (("foreign.h5", "neither a result file"), ("text.h5", "not an HDF5 file"),
+        for name, word in (("foreign.h5", "it is not a result file of weft"), ("text.h5", "not an HDF5 file"),
                            ("short.h5", "short.h5"), ("uneven.h5", "differ in length"),
-                           ("newer.h5", "format_version 99"), ("absent.h5", "no such file")):
+                           ("newer.h5", "version 99 of the format"), ("absent.h5", "No such file")):
             done = weft("report", name, "-o", "page.html", folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn(word, done.err)
@@ -234,7 +234,7 @@ class Files(ProgramTest):
                 _, err = process.communicate(timeout=100)
                 stop(process)
             self.assertEqual((process.returncode, err), (
-                3, f"{command[0]}: cannot write 'standard output': No space left on device\n"))
+                3, "weft: cannot write 'standard output': No space left on device\n"))
 
     def test_no_input_and_no_pipe_is_replaced(self):
         _, file = self.simulate(INCAST)
