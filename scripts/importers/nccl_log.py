@@ -14,7 +14,7 @@ from frameworks.communications import MAX_RANKS, Communication
 from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.nccl_groups import number_ranks
 from frameworks.timeline import FARTHEST, Notes, Timeline
-from importing.errors import InputError, unzipped, unzipped_bytes
+from importing.errors import InputError, expect_input, unzipped, unzipped_bytes
 
 SUMMARY = "logs of NCCL (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,COLL), one file or several"
 START = 1 << 20  # bytes in which a log has a line of NCCL
@@ -69,9 +69,8 @@ def is_log(path):
 
 
 def files_of(path):
+    expect_input(path)
     path = pathlib.Path(path)
-    if not path.exists():
-        raise InputError(path, None, "there is no such file or folder")
     return sorted(path.iterdir(), key=lambda one: natural(one.name)) if path.is_dir() else [path]
 
 

@@ -94,6 +94,17 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
                                  static_cast<double>(PacketBlock::size) / PacketBlock::capacity));
 }
 
+/// Packet by packet, and what a long run can do instead.
+void print_packet_hops(const Volume& volume) {
+  constexpr double long_run = 600;  // s
+  const double seconds = static_cast<double>(volume.packet_hops) / 1e7;
+  line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops), seconds));
+  if (seconds > long_run)
+    line("instead", fmt::format("--set network.fidelity=ideal: about {:.0f} s, without queues; more in "
+                                "docs/concepts/performance.md#runs-that-take-too-long",
+                                static_cast<double>(volume.messages) / 1e6));
+}
+
 void print_volume(const Experiment& experiment) {
   const Topology& topology = *experiment.topology;
   Progress progress(true);
@@ -112,8 +123,7 @@ void print_volume(const Experiment& experiment) {
   line("data packets", counted(volume.data_packets));
   line("ACKs and credits", counted(volume.control_packets));
   if (experiment.network.fidelity == Fidelity::packet)
-    line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops),
-                                    static_cast<double>(volume.packet_hops) / 1e7));
+    print_packet_hops(volume);
   else
     line("time to simulate",
          fmt::format("about {:.0f} s at 1 M messages/s", static_cast<double>(volume.messages) / 1e6));

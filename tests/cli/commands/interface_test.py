@@ -245,6 +245,7 @@ class Describe(ProgramTest):
         self.assertEqual(quantities(text, "data packets"), 3 * 16)
         self.assertEqual(quantities(text, "ACKs and credits"), 3 * 16)
         self.assertEqual(quantities(text, "packet-hops"), 2 * 3 * 16 * 6)
+        self.assertNotIn("  instead ", text)
 
     def test_runs_nothing(self):
         """Described within seconds, though it would run for weeks, and no file is left."""
@@ -252,6 +253,8 @@ class Describe(ProgramTest):
         before = sorted(self.folder.iterdir())
         text = self.check(path, run=False)
         self.assertGreater(quantities(text, "packet-hops"), 10**10)
+        # 16 messages, one of each host, at a million messages a second.
+        self.assertRegex(text, r"(?m)^  instead +--set network.fidelity=ideal: about 0 s, without queues")
         self.assertEqual(sorted(self.folder.iterdir()), before)
 
 
