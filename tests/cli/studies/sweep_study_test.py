@@ -238,7 +238,7 @@ class Errors(SweepTest):
         self.assert_kept(path, "is an input", "sweep", path, "-o", "study.yaml")
         self.assert_kept(self.folder / "base.yaml", "is an input", "sweep", path, "-o", "base.yaml")
         self.assert_kept(pipe, "not a regular file", "sweep", path, "-o", "pipe")
-        self.assert_kept(self.write("1,2\n", "table.csv"), "no HDF5 file", "sweep", path, "-o", "table.csv")
+        self.assert_kept(self.write("1,2\n", "table.tsv"), "no HDF5 file", "sweep", path, "-o", "table.tsv")
         (self.folder / "link.h5").symlink_to("table.h5")
         self.sweep("study.yaml", "-o", "link.h5")
         self.assertTrue((self.folder / "link.h5").is_symlink())
