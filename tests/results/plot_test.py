@@ -51,6 +51,16 @@ class Plot(unittest.TestCase):
         self.assert_refused(plot(self.folder / "schema.yaml"), "it is not an HDF5 file")
         self.assert_refused(plot(self.results, "--kind", "circles"), "invalid choice: 'circles'")
 
+    def test_the_name_of_a_picture(self):
+        for ending, begin in ((".png", PNG), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+            path = self.folder / f"one{ending}"
+            done = plot(self.results, "--kind", "rates", "-o", path)
+            self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", f"{path}\n"))
+            self.assertTrue(path.read_bytes().startswith(begin))
+        for kind in ("all", "links"):
+            self.assert_refused(plot(self.results, "--kind", kind, "-o", self.folder / "several.png"), "expected a folder")
+        self.assertFalse((self.folder / "several.png").exists())
+
     def test_a_folder_that_cannot_be_written(self):
         """An environment that fails has exit code 3, as with all commands."""
         done = plot(self.results, "-o", "/proc/pictures")
