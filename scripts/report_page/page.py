@@ -8,6 +8,7 @@ import re
 from report_page import costs, sweep_tables
 from report_page.elements import chart, note, section, table, tag, text
 from report_page.values import bytes_text, percent, time_text
+from support.quantities import counted
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ("base", "timeline", "topology", "heatmap", "curves", "attribution", "tables", "sweep", "main")
@@ -229,7 +230,7 @@ def run_body(run):
 
 def sweep_body(sweep):
     outputs = [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"]]
-    words = (f"{sweep['rows']:,} cases. Ringed: no other case is as good in one number and better in the other; "
+    words = (f"{counted(sweep['rows'], 'case')}. Ringed: no other case is as good in one number and better in the other; "
              "hollow: a constraint is broken.")
     if sweep["equal"]:
         words += f" Held equal among the machines: {', '.join(map(text, sweep['equal']))}."

@@ -6,6 +6,7 @@ import math
 from report_page.elements import note, section, table, tag, text
 from report_page.sensitivity import sensitivity as shares_of
 from report_page.values import percent, value_text
+from support.quantities import counted
 
 MAX_ROWS, MAX_OUTCOMES, MAX_VALUES = 100, 4, 8
 METER = 80  # pixels
@@ -71,7 +72,7 @@ def front(sweep):
     compared = f", of those with the same {titles(columns, within)}" if within else ""
     more = f"; the first {MAX_ROWS}" if len(rows) > MAX_ROWS else ""
     words = (f"No other case is as good in each of {titles(columns, asked)} and better in one{compared}. "
-             f"{len(rows)} cases{more}.")
+             f"{counted(len(rows), 'case')}{more}.")
     cells = [[tag("span", str(i), data_front=i), *(cell(column, i) for column in shown)] for i in rows[:MAX_ROWS]]
     numbers = [at for at, column in enumerate(shown, 1) if column["numeric"]]
     return section("The best (Pareto front)", "front", note(words),

@@ -5,7 +5,7 @@ import json
 import math
 
 from support.nodes import at_path
-from support.quantities import readable
+from support.quantities import counted, readable
 
 from .runs import name_of
 from .search import told
@@ -68,14 +68,14 @@ def fidelities(sweep, rows):
     """A line for each fidelity simpler than packets that done cases have."""
     found = [str(at_path(sweep.identity.resolved(sweep.study.cases[i]), "network.fidelity"))
              for i, row in enumerate(rows) if row["status"] == "done"]
-    return "".join(f"  fidelity {name} in {found.count(name)} of {len(found)} cases: {meaning}\n"
+    return "".join(f"  fidelity {name} in {found.count(name)} of {counted(len(found), 'case')}: {meaning}\n"
                    for name, meaning in SIMPLER.items() if name in found)
 
 
 def as_table(sweep, rows):
     study = sweep.study
     number = counts(sweep, rows)
-    text = (f"\n  {number['cases']} cases, {number['runs']} runs: {number['done']} done, {number['failed']} failed, "
+    text = (f"\n  {counted(number['cases'], 'case')}, {counted(number['runs'], 'run')}: {number['done']} done, {number['failed']} failed, "
             f"{number['missing']} missing, {number['excluded']} excluded, {number['infeasible']} break a constraint")
     text += f", {number['ranked']} ranked on the ideal network only\n" if sweep.ideal else "\n"
     front = sweep.front(rows)

@@ -23,6 +23,10 @@ QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-z/]+)\s*")
 PLAIN = re.compile(rf"[+-]?(?:{NUMBER})")
 
 
+def counted(number, noun):
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def parse_quantity(text):
     """(whole number of base units, unit of a column), or None if `text` is no quantity."""
     match = QUANTITY.fullmatch(text)

@@ -19,6 +19,7 @@ import json
 import sys
 
 import weft_results
+from support.quantities import counted
 from weft_commands.explain_links import delaying_links, links_below_their_rate, lossy_links, named_job
 from weft_commands.explain_pauses import pairs_text, pause_trees
 from weft_commands.program import Parser, number_of_rows
@@ -84,10 +85,6 @@ def shares_text(sums, most=6):
     whole = sum(sums.values())
     shown = [(name, 100 * time / whole) for name, time in list(sums.items())[:most]] if whole > 0 else []
     return ", ".join(f"{share:.1f} % {name}" for name, share in shown if share >= 0.05)
-
-
-def counted(number, noun):
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def job_lines(result):

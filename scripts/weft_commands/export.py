@@ -15,6 +15,7 @@ import sys
 
 import weft_results
 from support.console import warn
+from support.quantities import counted
 from weft_commands import tables, trace
 from weft_commands.program import CommandError, Parser, new_file
 
@@ -89,7 +90,7 @@ def run(options):
         if options.csv:
             written = tables.write_tables(results, options.csv, options.tables, options.columns, rows)
             for path, count_of_rows in written.items():
-                print(f"{path}: {count_of_rows} rows")
+                print(f"{path}: {counted(count_of_rows, 'row')}")
         if options.trace:
             export_trace(results, options.trace, options.links)
             advise(results)
