@@ -175,7 +175,7 @@ TEST(SpecFile, ResultsAreNoExperiment) {
 
 TEST(SpecFile, CannotBeOpened) {
   EXPECT_EQ(complaint([] { Spec::load("/no/such/file.yaml"); }),
-            "/no/such/file.yaml: cannot open this file: No such file or directory");
+            "/no/such/file.yaml: cannot open this file: No such file or directory, nor a folder '/no/such'");
   EXPECT_TRUE(complaint([] { Spec::load("/no/such/quickstart"); }).ends_with("workloads/quickstart.yaml')"));
   EXPECT_EQ(complaint([] { Spec::load("/"); }), "/: cannot open this file: it is a folder");
 }
