@@ -328,8 +328,8 @@ TEST(MegatronArguments, ShardingAndGradients) {
     EXPECT_FALSE(small(other).buckets_of_first_chunk) << other;
   const std::string interleaved = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
   EXPECT_TRUE(small(interleaved + "--overlap-grad-reduce").align_gradients);
-  for (const std::string other : {interleaved, interleaved + "--overlap-grad-reduce --no-align-grad-reduce",
-                                  std::string("--pipeline-model-parallel-size 2 --overlap-grad-reduce")})
+  for (const std::string& other : {interleaved, interleaved + "--overlap-grad-reduce --no-align-grad-reduce",
+                                   std::string("--pipeline-model-parallel-size 2 --overlap-grad-reduce")})
     EXPECT_FALSE(small(other).align_gradients) << other;
   EXPECT_TRUE(small("--DDP-impl torch").overlap_gradients);
   EXPECT_EQ(small("--cp-comm-type a2a --context-parallel-size 2").parallel.context_kind, ContextKind::ulysses);

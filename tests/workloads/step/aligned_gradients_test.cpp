@@ -29,7 +29,7 @@ std::string job(const TemporaryFile& file, int stages, int chunks, int micro_bat
 }
 
 /// Backward slots of a rank that are planned before each sum of a chunk's gradients.
-std::vector<int> slots_before_sums(const Workload& workload, std::uint32_t rank, int stages, int chunks) {
+std::vector<int> slots_before_sums(const Workload& workload, std::uint32_t rank, int chunks) {
   std::vector<int> result;
   std::set<std::pair<int, int>> slots;  // micro-batch, chunk
   for (const Operation& operation : operations_of(workload, rank)) {
@@ -61,7 +61,7 @@ TEST(AlignedGradients, BeginOnAllStagesAtOnce) {
           for (int chunk = chunks - 1; chunk >= 0; --chunk)
             expected.push_back(std::min(slots, slots - chunk * stages + (aligned ? stage : 0)));
           // The ranks of a stage are neighbours: order tp-cp-ep-dp-pp.
-          EXPECT_EQ(slots_before_sums(*workload, static_cast<std::uint32_t>(2 * stage), stages, chunks), expected)
+          EXPECT_EQ(slots_before_sums(*workload, static_cast<std::uint32_t>(2 * stage), chunks), expected)
               << text << stage;
         }
       }
