@@ -68,6 +68,7 @@ inline std::vector<Operation> operations_of(const Workload& workload, std::uint3
   const auto program = workload.program(Rank(rank));
   for (Operation operation; program->next(operation);) {
     EXPECT_TRUE(ids.empty() || ids.back() < operation.id);
+    operation.label = operation.label.text();  // may outlive the workload
     for (const auto earlier : operation.after) EXPECT_TRUE(std::binary_search(ids.begin(), ids.end(), earlier));
     if (operation.kind == Operation::Kind::collective) {
       EXPECT_NE(operation.call, nullptr);

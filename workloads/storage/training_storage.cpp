@@ -180,7 +180,7 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
 
 std::vector<Operation> StorageUse::named(std::vector<Operation> operations, std::string_view what) const {
   for (Operation& one : operations) {
-    one.label = std::string(what) + " " + one.label;
+    one.label = std::string(what) + " " + one.label.text();
     one.phase = "storage";
     one.group = "storage";
     one.operator_name = what;

@@ -68,7 +68,7 @@ class TrainingProgram final : public RankProgram {
     operation.id = base_ + position_;
     operation.kind = planned.kind;
     operation.stream = planned.stream;
-    operation.label = planned.label();
+    operation.label = Label::of(planned);
     operation.phase = to_text(planned.phase);
     operation.operator_name = planned.what;
     if (planned.kind != Operation::Kind::compute) operation.group = to_text(planned.group);

@@ -75,7 +75,7 @@ class TraceWriter {
     const char* kind = kinds[static_cast<std::size_t>(operation.kind)];
     begin();
     file_ << fmt::format(R"({{"ph": "X", "name": {}, "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": )",
-                         json_text(operation.label.empty() ? kind : operation.label), kind, rank, thread,
+                         json_text(operation.label.empty() ? kind : operation.label.text()), kind, rank, thread,
                          microseconds(one.start), microseconds(one.end - one.start));
     file_ << fmt::format(R"({{"operation": {})", operation.id);
     if (!operation.phase.empty()) file_ << R"(, "phase": )" << json_text(std::string(operation.phase));

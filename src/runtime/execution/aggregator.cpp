@@ -25,13 +25,12 @@ void RankExecutor::serve(std::uint32_t communicator) {
   if (!queues_.is_idle(communicator)) return;
   const ReceiveConnection::Slice* const oldest = connections_.oldest_slice(communicator);
   if (oldest == nullptr) return;
-  auto details = std::make_unique<OperationDetails>();
-  Operation& operation = details->operation;
+  Operation operation;
   operation.id = served_calls_++;
   operation.kind = Operation::Kind::collective;
   operation.call = std::make_shared<const CollectiveCall>(served_->call(oldest->collective));
   operation.tag = oldest->member;
-  admit(std::move(details));
+  admit(operation);
 }
 
 }  // namespace weft

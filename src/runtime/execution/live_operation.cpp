@@ -9,9 +9,14 @@
 
 namespace weft {
 
-void LiveOperation::pack(SharedTexts& texts) {
-  packed_ = PackedOperation(details->operation, texts);
-  call_ = std::move(details->operation.call);
+void LiveOperation::keep(Operation& operation) {
+  details = std::make_unique<OperationDetails>();
+  details->operation = std::move(operation);
+}
+
+void LiveOperation::pack(Operation& operation, SharedTexts& texts) {
+  packed_ = PackedOperation(operation, texts);
+  call_ = std::move(operation.call);
   details.reset();
 }
 
@@ -36,7 +41,7 @@ std::string LiveOperation::describe() const {
 
 std::string LiveOperation::describe(const Operation& operation) const {
   std::string text = fmt::format("operation {}", operation.id);
-  if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label);
+  if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label.text());
   if (operation.line != 0) text += fmt::format(" (line {})", operation.line);
   switch (operation.kind) {
     case Operation::Kind::compute:

@@ -67,8 +67,11 @@ struct LiveOperation {
   std::unique_ptr<OperationDetails> details;        ///< null: packed
 
   const Operation& operation() const { return details->operation; }
-  /// Until unpack(), `details` are gone; an operation that has not started needs no other than its own.
-  void pack(SharedTexts& texts);
+  /// Takes the operation and keeps it in `details`.
+  void keep(Operation& operation);
+  /// Takes the operation, which may be that of `details`: these are gone until unpack(). One that has not started needs
+  /// nothing else of them.
+  void pack(Operation& operation, SharedTexts& texts);
   void unpack();
   /// A description of the operation and its wait, such as "operation 17 'grads' (line 7), recv of 4 KiB from rank 2,
   /// tag 7: no such message has come".

@@ -52,18 +52,17 @@ void RankExecutor::start(Time now) {
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now && may_read_on()) {
     look_for_interrupt();  // there is no bound on the operations of a moment
-    auto details = std::make_unique<OperationDetails>();
-    const Operation& operation = details->operation;
-    if (!program_->next(details->operation)) {
+    next_ = Operation();
+    if (!program_->next(next_)) {
       exhausted_ = true;
       return;
     }
-    if (operation.not_before > now) {
-      if (in_order_of_time_) resume_at_ = operation.not_before;
-      delayed_.emplace(operation.not_before, operation.id);
-      network_.set_timer(host_, operation.not_before, with_place(resume_token));
+    if (next_.not_before > now) {
+      if (in_order_of_time_) resume_at_ = next_.not_before;
+      delayed_.emplace(next_.not_before, next_.id);
+      network_.set_timer(host_, next_.not_before, with_place(resume_token));
     }
-    admit(std::move(details));
+    admit(next_);
   }
 }
 
@@ -71,21 +70,20 @@ bool RankExecutor::may_read_on() const {
   return read_ahead_ == 0 || live_.size() - (reads_past_started_ ? under_way_ : 0) < read_ahead_;
 }
 
-void RankExecutor::admit(std::unique_ptr<OperationDetails> details) {
-  Operation& operation = details->operation;
+void RankExecutor::admit(Operation& operation) {
   const std::uint64_t id = operation.id;
   WEFT_EXPECT(id >> place_bit == 0, "operation id {}", id);
   LiveOperation live;
   for (const std::uint64_t dependency : operation.after) {
-    const auto found = live_.find(dependency);
-    if (found == live_.end()) continue;  // done
-    found->second.dependents.add(id);
+    LiveOperation* const found = live_.find(dependency);
+    if (found == nullptr) continue;  // done
+    found->dependents.add(id);
     ++live.unfinished;
   }
   for (const std::uint64_t dependency : operation.after_start) {
-    const auto found = live_.find(dependency);
-    if (found == live_.end() || found->second.begun) continue;
-    auto& dependents = found->second.dependents_of_start;
+    LiveOperation* const found = live_.find(dependency);
+    if (found == nullptr || found->begun) continue;
+    auto& dependents = found->dependents_of_start;
     if (dependents == nullptr) dependents = std::make_unique<Dependents>();
     dependents->add(id);
     ++live.unfinished;
@@ -96,8 +94,11 @@ void RankExecutor::admit(std::unique_ptr<OperationDetails> details) {
   if (operation.kind == Operation::Kind::send) live.sequence = matching_.number_send(operation);
   if (operation.kind == Operation::Kind::recv) live.sequence = matching_.number_recv(operation);
   if (!keeps_operations_) operation.after = operation.after_start = {};  // the others know that it waits for them
-  live.details = std::move(details);
-  live_.emplace(id, std::move(live));
+  if (packs() && (live.unfinished > 0 || !queues_.is_first(live.turn)))
+    live.pack(operation, records_.labels);
+  else
+    live.keep(operation);
+  live_.add(id, std::move(live));
   candidates_.push_back(id);
 }
 
@@ -106,9 +107,13 @@ bool RankExecutor::may_start(const LiveOperation& live, Time now) const {
 }
 
 // Of programs that are read far ahead, most operations wait for a long time.
-void RankExecutor::set_aside(LiveOperation& live) {
+bool RankExecutor::packs() const {
   constexpr std::size_t most_in_full = 64;
-  if (live_.size() > most_in_full && !live.started && live.details != nullptr) live.pack(records_.labels);
+  return live_.size() > most_in_full;
+}
+
+void RankExecutor::set_aside(LiveOperation& live) {
+  if (packs() && !live.started && live.details != nullptr) live.pack(live.details->operation, records_.labels);
 }
 
 // Operations complete at once now and then (empty ones), which makes others startable: a list, not a recursion.
@@ -118,9 +123,9 @@ void RankExecutor::make_progress(Time now) {
     if (i == candidates_.size() && queues_.use().takes_ready)
       while (i == candidates_.size() && start_ready(now)) pull(now);
     if (i == candidates_.size()) break;
-    const auto found = live_.find(candidates_[i]);
-    if (found == live_.end()) continue;
-    LiveOperation& live = found->second;
+    LiveOperation* const found = live_.find(candidates_[i]);
+    if (found == nullptr) continue;
+    LiveOperation& live = *found;
     if (!may_start(live, now)) {
       set_aside(live);
     } else if (queues_.is_taken_when_ready(live.turn)) {
@@ -143,9 +148,9 @@ bool RankExecutor::start_ready(Time now) {
 // These operations wait for one less.
 void RankExecutor::release(const Dependents& dependents) {
   dependents.for_each([this](std::uint64_t dependent) {
-    const auto waiting = live_.find(dependent);
-    if (asks_for_processors_) waiting->second.cause = std::max(waiting->second.cause, network_.cause());
-    if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
+    LiveOperation& waiting = live_.at(dependent);
+    if (asks_for_processors_) waiting.cause = std::max(waiting.cause, network_.cause());
+    if (--waiting.unfinished == 0) candidates_.push_back(dependent);
   });
 }
 
@@ -278,10 +283,8 @@ std::uint8_t kind_of_row(const Operation& operation) {
 }  // namespace
 
 void RankExecutor::complete(Time now, std::uint64_t id) {
-  const auto found = live_.find(id);
-  WEFT_EXPECT(found != live_.end(), "rank {} completes operation {}", rank_.value(), id);
   book_.account(now);
-  LiveOperation& live = found->second;
+  LiveOperation& live = live_.at(id);
   const Operation& operation = live.operation();
   if (operation.kind != Operation::Kind::compute)
     book_.end_communication(operation.kind, live.details->start, live.details->sent);
@@ -293,13 +296,13 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   if (operation.kind == Operation::Kind::collective) end_collective(now, live);
   if (keeps_operations_ && !is_aggregator())
     records_.operations.push_back({rank_.value(), id, live.details->start.ps(), now.ps(), kind_of_row(operation),
-                                   operation.call != nullptr ? operation.call->id : no_collective, operation.label,
-                                   cause_of_end(live), std::string(to_text(runs_on(operation))),
+                                   operation.call != nullptr ? operation.call->id : no_collective,
+                                   operation.label.text(), cause_of_end(live), std::string(to_text(runs_on(operation))),
                                    std::string(operation.phase), std::string(operation.group), live.details->message});
   queues_.end(live.turn, candidates_);
   release(live.dependents);
   --under_way_;
-  live_.erase(found);
+  live_.erase(id);
 }
 
 void RankExecutor::on_timer(Time now, std::uint64_t token) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "fabric/client/host_network.hpp"
@@ -17,7 +16,7 @@
 #include "runtime/books/run_records.hpp"
 #include "runtime/execution/connection.hpp"
 #include "runtime/execution/lane_timers.hpp"
-#include "runtime/execution/live_operation.hpp"
+#include "runtime/execution/live_operations.hpp"
 #include "runtime/execution/message_matching.hpp"
 #include "runtime/execution/operation_queues.hpp"
 #include "runtime/execution/rank_connections.hpp"
@@ -101,9 +100,10 @@ class RankExecutor {
   // Operations: from the program to their end.
   void pull(Time now);
   bool may_read_on() const;
-  void admit(std::unique_ptr<OperationDetails> details);
+  void admit(Operation& operation);
   void make_progress(Time now);
   bool may_start(const LiveOperation& live, Time now) const;
+  bool packs() const;
   void set_aside(LiveOperation& live);
   bool start_ready(Time now);
   void start_operation(Time now, LiveOperation& live);
@@ -155,9 +155,10 @@ class RankExecutor {
   std::size_t under_way_ = 0;  // of live_, those that have begun
   bool asks_for_processors_ = false;
   Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
-  std::multimap<Time, std::uint64_t> delayed_;             // not_before in the future -> operation
-  std::unordered_map<std::uint64_t, LiveOperation> live_;  // looked up several times an operation; see in_order()
-  std::vector<std::uint64_t> candidates_;                  // operations that may have become startable
+  std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
+  LiveOperations live_;                         // see in_order()
+  Operation next_;                              // of the program, until admit()
+  std::vector<std::uint64_t> candidates_;       // operations that may have become startable
   OperationQueues queues_;
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   MessageMatching matching_;

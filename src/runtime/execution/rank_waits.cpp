@@ -18,7 +18,7 @@ std::string RankExecutor::describe(const LiveOperation& live) const {
 std::vector<const LiveOperation*> RankExecutor::in_order() const {
   std::vector<const LiveOperation*> all;
   all.reserve(live_.size());
-  for (const auto& entry : live_) all.push_back(&entry.second);
+  live_.for_each([&](const LiveOperation& live) { all.push_back(&live); });
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->turn.id < b->turn.id; });
   return all;
 }

@@ -166,7 +166,7 @@ class ChakraWriter {
     if (operation.not_before > Time()) refuse_export("an operation that starts at a given time; a trace has none");
     WireWriter message;
     if (operation.id > 0) message.number(node_id, operation.id);
-    message.text(node_name, operation.label.empty() ? "operation" : operation.label);
+    message.text(node_name, operation.label.empty() ? "operation" : operation.label.text());
     const bool computes = operation.kind == Operation::Kind::compute;
     message.number(node_type, computes                                  ? comp_node
                               : operation.kind == Operation::Kind::send ? send_node

@@ -17,9 +17,9 @@ constexpr std::size_t longest_own_label = 24;
 using Present = std::uint32_t;
 constexpr Present label_is_shared = Present{1} << 31;
 
-/// Calls `each` for the fields of an operation but its id, its call and, unless `label`, its label.
+/// Calls `each` for the fields of an operation but its id, its call and its label.
 template <class SomeOperation, class Each>
-void for_each_field(SomeOperation& operation, bool label, Each& each) {
+void for_each_field(SomeOperation& operation, Each& each) {
   each(operation.kind);
   each(operation.stream);
   each(operation.after);
@@ -41,11 +41,18 @@ void for_each_field(SomeOperation& operation, bool label, Each& each) {
   each(operation.flops);
   each(operation.slowdown);
   each(operation.worker);
-  if (label) each(operation.label);
 }
 
 template <class Field>
 constexpr bool is_list = std::is_same_v<Field, std::string> || std::is_same_v<Field, std::vector<std::uint64_t>>;
+
+/// Gives the fields and the label to a writer, or to what measures it. A text that is `shared` is not written here.
+template <class Each>
+void write(const Operation& operation, bool shared, Each& each) {
+  for_each_field(operation, each);
+  each(operation.label.maker());
+  if (!shared) each(operation.label.own_text());
+}
 
 /// How many bytes the fields take.
 struct Measure {
@@ -141,15 +148,15 @@ void SharedTexts::Entry::give_back() {
 }
 
 PackedOperation::PackedOperation(const Operation& operation, SharedTexts& texts) {
-  const bool own_label = operation.label.size() <= longest_own_label;
+  const bool shared = operation.label.own_text().size() > longest_own_label;
   Measure measure;
-  for_each_field(operation, own_label, measure);
-  const std::size_t bytes = sizeof(Present) + (own_label ? 0 : sizeof(SharedTexts::Entry*)) + measure.bytes;
+  write(operation, shared, measure);
+  const std::size_t bytes = sizeof(Present) + (shared ? sizeof(SharedTexts::Entry*) : 0) + measure.bytes;
   bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
   Writer writer(bytes_.get() + sizeof(Present));
-  if (!own_label) writer.put(&texts.take(operation.label));
-  for_each_field(operation, own_label, writer);
-  const Present present = writer.present | (own_label ? 0 : label_is_shared);
+  if (shared) writer.put(&texts.take(operation.label.own_text()));
+  write(operation, shared, writer);
+  const Present present = writer.present | (shared ? label_is_shared : 0);
   std::memcpy(bytes_.get(), &present, sizeof present);
 }
 
@@ -169,7 +176,16 @@ Operation PackedOperation::operation() const {
   Reader reader(bytes_.get());
   const bool shared = (reader.present & label_is_shared) != 0;
   if (shared) operation.label = reader.take<SharedTexts::Entry*>()->text();
-  for_each_field(operation, !shared, reader);
+  for_each_field(operation, reader);
+  Label::Maker maker;
+  reader(maker);
+  if (maker != Label::Maker{}) {
+    operation.label = Label(maker);
+  } else if (!shared) {
+    std::string text;
+    reader(text);
+    operation.label = std::move(text);
+  }
   return operation;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedule/collective/collective.hpp"
+#include "schedule/program/label.hpp"
 #include "support/basics/error.hpp"
 #include "units/bytes.hpp"
 #include "units/id.hpp"
@@ -64,7 +65,7 @@ struct Operation {
   std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
   std::uint8_t cpu = 0;                        ///< whose time it takes, where the time of processors is modelled
   std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
-  std::string label;                           ///< for people and timelines; may be empty
+  Label label;                                 ///< for people and timelines; may be empty
   // For sums in reports; they live for ever, and are empty where a workload does not say.
   std::string_view phase;          ///< part of a step: "forward"
   std::string_view group;          ///< whom it communicates with: "tensor", "pipeline"

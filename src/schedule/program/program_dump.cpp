@@ -140,7 +140,7 @@ class ProgramDump {
 
   /// All but ranks and peers.
   std::string text_of(const Operation& operation) {
-    std::string text, label = operation.label;
+    std::string text, label = operation.label.text();
     Stream usual = Stream::none;
     switch (operation.kind) {
       case Operation::Kind::compute:

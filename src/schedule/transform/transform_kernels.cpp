@@ -174,7 +174,7 @@ bool fits_pattern(const std::string& pattern, const std::string& name) {
 
 bool is_kernel(const Operation& operation, const std::string& pattern) {
   return operation.kind == Operation::Kind::compute &&
-         (fits_pattern(pattern, operation.label) || fits_pattern(pattern, std::string(operation.operator_name)));
+         (fits_pattern(pattern, operation.label.text()) || fits_pattern(pattern, std::string(operation.operator_name)));
 }
 
 std::unique_ptr<Workload> with_scaled_kernels(std::unique_ptr<Workload> inner, Worker worker,

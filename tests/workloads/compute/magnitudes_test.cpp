@@ -32,7 +32,7 @@ struct Reductions {
 Reductions reductions(const Workload& workload, std::uint32_t rank) {
   Reductions result;
   for (const Operation& operation : operations_of(workload, rank)) {
-    if (operation.label.find("largest magnitudes") == std::string::npos &&
+    if (operation.label.text().find("largest magnitudes") == std::string::npos &&
         (operation.call == nullptr || operation.call->label.find("largest magnitudes") == std::string::npos))
       continue;
     if (operation.kind == Operation::Kind::compute) {

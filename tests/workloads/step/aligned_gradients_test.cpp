@@ -35,9 +35,9 @@ std::vector<int> slots_before_sums(const Workload& workload, std::uint32_t rank,
   for (const Operation& operation : operations_of(workload, rank)) {
     int micro_batch = 0;
     int block = 0;
-    if (operation.label.find("grad bucket") != std::string::npos)
+    if (operation.label.text().find("grad bucket") != std::string::npos)
       result.push_back(static_cast<int>(slots.size()));
-    else if (std::sscanf(operation.label.c_str(), "micro-batch %d backward block %d", &micro_batch, &block) == 2)
+    else if (std::sscanf(operation.label.text().c_str(), "micro-batch %d backward block %d", &micro_batch, &block) == 2)
       slots.emplace(micro_batch, block / (blocks / chunks));
   }
   return result;

@@ -219,7 +219,8 @@ TEST(TrainingPrograms, ParametersAreGatheredBesideTheForwardPass) {
       const Operation& operation = operations[i];
       const bool gather = operation.call != nullptr && operation.call->kind == CollectiveKind::all_gather;
       if (gather) gathers[i / step].push_back(operation.id);
-      if (i < step && operation.label.find("optimizer") != std::string::npos && !gather) optimizer = operation.id;
+      if (i < step && operation.label.text().find("optimizer") != std::string::npos && !gather)
+        optimizer = operation.id;
       const bool pass = operation.kind == Operation::Kind::compute && i >= step;
       if (pass && first_pass == 0) first_pass = operation.id;
       if (!pass) continue;
@@ -291,7 +292,8 @@ TEST(TrainingPrograms, MegatronHasBucketsInItsFirstChunk) {
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     std::vector<std::int64_t> buckets;
     for (const Operation& operation : operations_of(*workload, rank))
-      if (operation.label.find("grad bucket") != std::string::npos) buckets.push_back(operation.call->size.count());
+      if (operation.label.text().find("grad bucket") != std::string::npos)
+        buckets.push_back(operation.call->size.count());
     const bool first = workload->kind_of(Rank(rank)) == 0;
     EXPECT_EQ(buckets.size(), first ? 1U + 3 : 2U) << rank;
   }
