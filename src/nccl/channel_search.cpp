@@ -2,12 +2,14 @@
 #include "nccl/channel_search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <tuple>
+#include <span>
 #include <utility>
 
 #include <boost/container/small_vector.hpp>
+
+#include "nccl/free_bandwidth.hpp"
+#include "nccl/gpu_order.hpp"
 
 namespace weft {
 namespace {
@@ -28,46 +30,6 @@ enum class Order { best_first, by_number, as_last_channel };
 struct Return {
   std::uint32_t to_net = nowhere;
   std::uint32_t to_first = nowhere;
-};
-
-/// GB/s that no channel has taken yet, of links and of the ports of networks.
-class FreeBandwidth {
- public:
-  explicit FreeBandwidth(const NcclSystem& system) : system_(system) {
-    for (const NcclLink& link : system.links()) links_.push_back(link.bandwidth);
-    for (std::uint32_t net = 0; net < system.count(Kind::net); ++net) ports_.push_back(system.port_bandwidth(net));
-  }
-
-  double& at_port(std::uint32_t net) { return ports_[net]; }
-
-  /// From all links of a path, or from none if one has too little.
-  bool take(const NcclPath& way, double speed) {
-    std::size_t taken = 0;
-    while (taken < way.links.size() && charge(way, taken, speed)) ++taken;
-    if (taken == way.links.size()) return true;
-    while (taken > 0) charge(way, --taken, -speed);
-    return false;
-  }
-  void give_back(const NcclPath& way, double speed) {
-    for (std::size_t link = 0; link < way.links.size(); ++link) charge(way, link, -speed);
-  }
-
- private:
-  bool charge(const NcclPath& way, std::size_t at, double speed) {
-    const NcclLink& link = system_.links()[way.links[at]];
-    // INTEL_P2P_OVERHEAD: packets between two GPUs over an Intel host bridge are small.
-    const bool over_bridge = system_.intel() && way.type == PathType::host_bridge &&
-                             system_.node(system_.links()[way.links.front()].from).kind == Kind::gpu;
-    const double wanted = over_bridge && link.kind == NcclLink::Kind::pci ? speed * 6 / 5 : speed;
-    double& free = links_[way.links[at]];
-    if (free < wanted) return false;
-    free = std::round((free - wanted) * 1000) / 1000;  // SUB_ROUND
-    return true;
-  }
-
-  const NcclSystem& system_;
-  std::vector<double> links_;
-  std::vector<double> ports_;
 };
 
 /// One search at given speeds and types of paths. Bandwidth that a channel takes is gone for the others.
@@ -219,9 +181,9 @@ class ChannelSearch {
     } else if (graph_.pattern == GraphPattern::nvls) {
       visit_switch(gpu);
     } else if (step + 1 < gpus_) {
-      NextGpus gpus;
-      find_next(gpu, step, back, order, gpus);
-      for (const std::uint32_t next : gpus)
+      NextGpus gpus(gpus_, boost::container::default_init);
+      const std::size_t count = find_next(gpu, step, back, order, {gpus.data(), gpus.size()});
+      for (const std::uint32_t next : std::span(gpus.data(), count))
         try_gpu(step + 1, back, order, &system_.path(Kind::gpu, gpu, Kind::gpu, next), next);
     } else if (step == back.to_first) {
       const NcclPath& way = system_.path(Kind::gpu, gpu, Kind::gpu, open_.gpus[0]);
@@ -301,64 +263,14 @@ class ChannelSearch {
     return graph_.pattern == best_.pattern && graph_.cross_nic == best_.cross_nic && graph_.hops < best_.hops;
   }
 
-  /// The criteria for a GPU as the next one. Whole numbers as in NCCL, larger first but for hops.
-  struct Score {
-    std::uint32_t gpu = 0;
-    int from_net = 0;  ///< GB/s from the network that the channel started at
-    int pci = 0;
-    int net_hops = 0;
-    int nvlink = 0;
-    int hops = 0;
-    std::uint32_t distance = 0;
-  };
-
-  // ncclTopoSearchNextGpuSort
-  void find_next(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order, NextGpus& next) const {
-    if (order == Order::by_number) return next.push_back(step + 1);
-    if (order == Order::as_last_channel) return next.push_back(graph_.channels.back().gpus[step + 1]);
-    if (system_.count(Kind::nvswitch) > 0) return next_neighbours(gpu, next);
-    const bool sorts_by_net = back.to_net != nowhere;
-    boost::container::small_vector<Score, 16> scores;
-    for (std::uint32_t i = 1; i < gpus_; ++i) {
-      const std::uint32_t other = (gpu + i) % gpus_;
-      const NcclPath& way = system_.path(Kind::gpu, gpu, Kind::gpu, other);
-      if (way.links.empty() || used_[other] != 0) continue;
-      Score score;
-      score.gpu = other;
-      score.distance = i;
-      score.nvlink = static_cast<int>(way.bandwidth);
-      score.hops = static_cast<int>(way.links.size());
-      if (sorts_by_net) {
-        const NcclPath& net = system_.path(Kind::net, open_.net_in, Kind::gpu, other);
-        score.from_net = static_cast<int>(net.bandwidth);
-        score.net_hops = static_cast<int>(net.links.size());
-        score.pci = static_cast<int>(system_.pci_bandwidth(other));
-      }
-      scores.push_back(score);
-    }
-    // No two have the same distance, so that the order is total.
-    std::sort(scores.begin(), scores.end(), [](const Score& a, const Score& b) {
-      return std::tuple(-a.from_net, -a.pci, a.net_hops, -a.nvlink, a.hops, a.distance) <
-             std::tuple(-b.from_net, -b.pci, b.net_hops, -b.nvlink, b.hops, b.distance);
-    });
-    // A GPU that must not return to the network yet: the farthest ones first, if they are equal otherwise.
-    const bool alike = std::all_of(scores.begin(), scores.end(), [&](const Score& score) {
-      return score.nvlink == scores.front().nvlink && score.hops == scores.front().hops;
-    });
-    if (sorts_by_net && back.to_net != step + 1 && alike) std::reverse(scores.begin(), scores.end());
-    for (const Score& score : scores) next.push_back(score.gpu);
-  }
-
-  /// Behind NVSwitches a GPU talks to its neighbours by number only, so that no other GPU needs a score.
-  void next_neighbours(std::uint32_t gpu, NextGpus& next) const {
-    const std::uint32_t before = (gpu + gpus_ - 1) % gpus_;
-    const std::uint32_t after = (gpu + 1) % gpus_;
-    const bool tree = graph_.pattern == GraphPattern::balanced_tree || graph_.pattern == GraphPattern::split_tree;
-    const std::array<std::uint32_t, 2> both = is_ring() ? std::array{before, after} : std::array{after, before};
-    const std::size_t wanted = (is_ring() || tree) && before != after ? 2 : 1;
-    for (std::size_t i = 0; i < wanted; ++i)
-      if (used_[both[i]] == 0 && !system_.path(Kind::gpu, gpu, Kind::gpu, both[i]).links.empty())
-        next.push_back(both[i]);
+  // Returns how many there are in `next`.
+  std::size_t find_next(std::uint32_t gpu, std::uint32_t step, const Return& back, Order order,
+                        std::span<std::uint32_t> next) const {
+    if (order == Order::best_first)
+      return best_next_gpus(system_, graph_.pattern,
+                            {gpu, open_.net_in, back.to_net != nowhere, back.to_net == step + 1}, used_, next);
+    next[0] = order == Order::by_number ? step + 1 : graph_.channels.back().gpus[step + 1];
+    return 1;
   }
 
   // ncclTopoFollowPath: takes bandwidth from all links of a path, or nothing if one has too little.
