@@ -106,6 +106,14 @@ void read_export_words(const std::vector<std::string>& words, CommandLine& line)
   line.export_to = values["output"].as<std::string>();
 }
 
+/// Results are HDF5, whatever their file is called; the name of another format is a misunderstanding.
+void refuse_other_format(const std::string& file) {
+  for (const char* ending : {".csv", ".json", ".html", ".svg", ".png"})
+    if (file.ends_with(ending))
+      refuse("-o found '" + file + "', but results are HDF5; use FILE.h5, then `weft export FILE.h5 --csv DIR` for " +
+             "tables, or `weft report FILE.h5` for a page");
+}
+
 void refuse_kind_as_file(const std::string& word) {
   const auto kinds = TopologyRegistry::instance().names();
   std::error_code none_exists;
@@ -179,6 +187,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_settings(values, line);
     read_experiment_name(positional, line);
     if (values.count("output") != 0) line.output = values["output"].as<std::string>();
+    refuse_other_format(line.output);
     line.quiet = values["quiet"].as<bool>();
     line.verify = values["verify"].as<bool>();
     line.json_summary = one_of("--summary", values["summary"].as<std::string>(), {"table", "json"}) == "json";

@@ -62,6 +62,13 @@ class Output(ProgramTest):
             self.assertIn("which is the input; expected another file", done.err)
             self.assertEqual(path.read_bytes(), text, words)
 
+    def test_the_name_of_another_format_is_refused(self):
+        done = weft("run", self.write(EXPERIMENT), "-o", "results.csv", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        for word in ("results.csv", "FILE.h5", "weft export"):
+            self.assertIn(word, done.err)
+        self.assertFalse((self.folder / "results.csv").exists())
+
     def test_samples_of_messages(self):
         whole, path = self.simulate(EXPERIMENT, output="all.h5")
         everything = table(path, "messages")
