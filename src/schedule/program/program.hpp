@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "schedule/collective/collective.hpp"
-#include "schedule/program/label.hpp"
 #include "support/basics/error.hpp"
+#include "support/basics/label.hpp"
 #include "units/bytes.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "runtime/execution/live_operation.hpp"
+#include "runtime/execution/live_operations.hpp"
 
 #include <utility>
 
