@@ -234,6 +234,17 @@ KernelCatalogue::Context read_context(const Spec& map) {
   return context;
 }
 
+KernelCatalogue::Buckets read_buckets(const Spec& map) {
+  KernelCatalogue::Buckets buckets;
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  buckets.elements = map.at("elements").integer(1, most);
+  if (const auto value = map.find("elements_per_rank")) buckets.elements_per_rank = value->integer(1, most);
+  if (const auto value = map.find("of_first_chunk")) buckets.of_first_chunk = value->boolean();
+  if (const auto value = map.find("aligned")) buckets.aligned = value->boolean();
+  map.finish();
+  return buckets;
+}
+
 SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements, std::vector<KernelWhen> when = {}) {
   SmallKernel kernel;
   kernel.name = name;
@@ -336,6 +347,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("context")) result.context = read_context(*map);
   if (const auto map = spec.find("host")) result.host = read_host(*map);
+  if (const auto map = spec.find("buckets")) result.buckets = read_buckets(*map);
   const Spec step = spec.at("step");
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
   if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);

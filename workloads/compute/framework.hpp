@@ -188,6 +188,14 @@ struct KernelCatalogue {
     bool waits = false;               ///< nothing runs beside the gather and the rotations of gradients
     std::int64_t gradient_bytes = 2;  ///< of an element of the gradients that go round
   } context;
+  /// Of training jobs whose keys and configuration files say nothing else. The gradients of a bucket are reduced
+  /// together.
+  struct Buckets {
+    std::int64_t elements = 0;           ///< TrainingDescription::bucket_elements; 0: buckets of PyTorch
+    std::int64_t elements_per_rank = 0;  ///< bucket_elements_per_rank
+    bool of_first_chunk = false;         ///< buckets_of_first_chunk
+    bool aligned = false;                ///< align_gradients in interleaved pipelines
+  } buckets;
   /// GEMMs of fp8 for gradients add up in two levels.
   bool split_accumulation = false;
   /// Before a GEMM of mxfp8 a kernel puts the scales of each factor into the order that matrix units read.

@@ -301,7 +301,7 @@ class MegatronApplication {
     // first chunk of the first pipeline rank (distributed_data_parallel.py, disable_bucketing).
     d_.buckets_of_first_chunk =
         !o_.flag("use-megatron-fsdp") && !o_.flag("use-custom-fsdp") && !o_.flag("use-torch-fsdp2");
-    constexpr std::int64_t all = std::int64_t{1} << 48;
+    constexpr std::int64_t all = TrainingDescription::all_elements;
     d_.bucket_elements = d_.overlap_gradients ? 40'000'000 : all;
     d_.bucket_elements_per_rank = d_.overlap_gradients ? 1'000'000 : 0;
     if (o_.has("ddp-bucket-size") && d_.overlap_gradients) {

@@ -137,6 +137,7 @@ struct TrainingDescription {
   BucketLimits buckets;  ///< of gradients that are reduced together
   /// Elements of a bucket, which replace `buckets` when settled, and the least of them for each data-parallel rank
   /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
+  static constexpr std::int64_t all_elements = std::int64_t{1} << 48;
   std::int64_t bucket_elements = 0;
   std::int64_t bucket_elements_per_rank = 0;
   bool buckets_of_first_chunk = false;  ///< all other model chunks have one bucket each, of any size

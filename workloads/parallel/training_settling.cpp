@@ -99,7 +99,7 @@ class Settling {
     complaints_.require("shard_group", p_.shard_group, 0);
     complaints_.require("prefetch", p_.prefetch, 0);
     complaints_.require("shard_copies", p_.shard_copies, 0);
-    complaints_.require("bucket_elements", d_.bucket_elements, 0, std::int64_t{1} << 48);
+    complaints_.require("bucket_elements", d_.bucket_elements, 0, TrainingDescription::all_elements);
     complaints_.require("bucket_elements_per_rank", d_.bucket_elements_per_rank, 0);
     complaints_.require("world", d_.world, 0);
     complaints_.require("micro_batch", d_.micro_batch, 0, 65536);

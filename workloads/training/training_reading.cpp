@@ -231,8 +231,14 @@ void read_method(Fields& fields, TrainingDescription& d) {
     recompute_modules(names, d);
   }
   fields.count("recompute_layers", d.recompute_layers);
-  if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
-  if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);
+  const auto bucket = fields.find("bucket_size");
+  const auto first = fields.find("first_bucket_size");
+  if (bucket) d.buckets.further = read_limit(*bucket);
+  if (first) d.buckets.first = read_limit(*first);
+  if (bucket || first) {  // instead of those of a configuration file
+    d.bucket_elements = 0;
+    d.buckets_of_first_chunk = false;
+  }
   fields.flag("overlap_tensor", d.overlap_tensor);
   if (const auto value = fields.find("tensor_overlap")) read_tensor_overlap(*value, d.tensor_overlap);
   fields.flag("overlap_gradients", d.overlap_gradients);
@@ -423,6 +429,23 @@ void take_recipe(TrainingJob& job) {
   if (d.fp8_recipe == Fp8Recipe::tensorwise && finds_magnitudes(*job.framework)) d.fp8_scaling = Fp8Scaling::current;
 }
 
+/// The framework's buckets, if nothing else is said. FSDP shares parameters out part by part, without them.
+void take_buckets(const Spec& spec, TrainingJob& job) {
+  if (!job.framework || job.framework->buckets.elements == 0) return;
+  for (const char* configuration : {"megatron", "trainer", "deepspeed"})
+    if (spec.has(configuration)) return;
+  const KernelCatalogue::Buckets& buckets = job.framework->buckets;
+  TrainingDescription& d = job.description;
+  if (!spec.has("bucket_size") && !spec.has("first_bucket_size")) {
+    d.bucket_elements = d.overlap_gradients ? buckets.elements : TrainingDescription::all_elements;
+    d.bucket_elements_per_rank = buckets.elements_per_rank;
+    d.buckets_of_first_chunk = buckets.of_first_chunk;
+  }
+  if (!spec.has("align_gradients"))
+    d.align_gradients = buckets.aligned && d.overlap_gradients && d.parallel.schedule == "interleaved" &&
+                        d.parallel.sharding != Sharding::parameters && !d.reduce_every_micro_batch;
+}
+
 }  // namespace
 
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
@@ -467,6 +490,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
         spec.where());
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
+  take_buckets(spec, job);
   job.routing = read_routing(spec.find("routing"), context, d);
   read_collectives(spec, context, job);
   if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));

@@ -67,6 +67,22 @@ TEST(AlignedGradients, BeginOnAllStagesAtOnce) {
       }
 }
 
+// Megatron-Core aligns them unless the job says that it does not.
+TEST(AlignedGradients, AreTheDefaultOfMegatronCore) {
+  const TemporaryFile file("model.json", model);
+  const auto slots = [&](const std::string& more) {
+    const auto workload = read_workload(job(file, 4, 2, 4, more), context_of(8));
+    std::vector<std::vector<int>> all;
+    for (std::uint32_t rank = 0; rank < 8; rank += 2) all.push_back(slots_before_sums(*workload, rank, 2));
+    return all;
+  };
+  const std::string core = ", framework: megatron_core";
+  EXPECT_EQ(slots(core), slots(", align_gradients: true"));
+  EXPECT_EQ(slots(core + ", align_gradients: false"), slots(", align_gradients: false"));
+  EXPECT_EQ(slots(", framework: pytorch_eager"), slots(", align_gradients: false"));
+  EXPECT_NE(slots(core), slots(", align_gradients: false"));
+}
+
 TEST(AlignedGradients, NeedAnInterleavedPipelineAndOneSum) {
   const auto complains = [](const std::string& line, const std::vector<std::string>& words) {
     expect_complaint("kind: training\nmodel: gpt2\ndevice: h100-sxm\nalign_gradients: true\nmicro_batches: 2\n" + line,
