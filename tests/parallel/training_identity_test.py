@@ -58,6 +58,9 @@ CASES = {
                "framework": "megatron_core", "precision": "mxfp8", "fused_loss": True}, "packet"),
     "sums that begin on all stages at once": (DENSE, {"data": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
                                               {"micro_batches": 4, "align_gradients": True, "bucket_size": "8 MiB"}, "packet"),
+    "Megatron-Core's own buckets and sums": (
+        DENSE, {"data": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved", "sharding": "optimizer"},
+        {"micro_batches": 4, "framework": "megatron_core", "bucket_size": None}, "packet"),
     "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
               {"micro_batches": 4, "recompute": "full"}, "ideal"),
 }  # fmt: skip
@@ -72,6 +75,7 @@ class Identity(ProgramTest):
             "kind": "training", "model": str(config), "device": str(SOURCE / "workloads" / "devices" / "h100-sxm.yaml"),
             "parallelism": parallelism, "micro_batch": 1, "sequence_length": 64, "bucket_size": "64 KiB", **more,
         }  # fmt: skip
+        workload = {key: value for key, value in workload.items() if value is not None}
         text = {"topology": FAT_TREE, "network": {"fidelity": fidelity}, "workload": workload,
                 "output": {"operations": True}}  # fmt: skip
         return self.write(text, f"{stem}.yaml"), fidelity

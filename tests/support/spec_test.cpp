@@ -125,6 +125,15 @@ TEST(Spec, Numbers) {
   EXPECT_EQ(spec.at("a").integer(-7, -7), -7);  // both limits belong to the range
 }
 
+TEST(Spec, AnOptionOfTheCommandLine) {
+  EXPECT_EQ(Spec::of_option("--size", "64 KiB").bytes(), Bytes(65536));
+  EXPECT_EQ(complaint([] { Spec::of_option("--ranks", "x").integer(1); }),
+            "--ranks: expected a whole number of at least 1, found 'x'");
+  EXPECT_EQ(complaint([] { Spec::of_option("--ranks", "").integer(1); }),
+            "--ranks: expected a whole number of at least 1, found nothing");
+  EXPECT_TRUE(complaint([] { Spec::of_option("--ranks", "{a"); }).starts_with("--ranks: not valid YAML: "));
+}
+
 TEST(Spec, AliasesAndMergeKeys) {
   const Spec spec = read(
       "base: &base {rate: 1 Gb/s, delay: 5 ns}\n"  // 1

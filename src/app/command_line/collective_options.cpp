@@ -80,7 +80,7 @@ po::options_description perf_description() {
   return options;
 }
 
-/// Options as one YAML map, for Spec knows numbers, units and how to complain.
+/// Options as YAML values, for Spec knows numbers, units and how to complain.
 class Values {
  public:
   explicit Values(const po::variables_map& values) : values_(values) {}
@@ -91,12 +91,9 @@ class Values {
   bool flag(const std::string& name) const { return values_[name].as<bool>(); }
   std::uint32_t count(const std::string& name, std::uint32_t otherwise, std::int64_t min = 1) const {
     if (!has(name)) return otherwise;
-    return static_cast<std::uint32_t>(
-        spec(name).at("--" + name).integer(min, std::numeric_limits<std::int32_t>::max()));
+    return static_cast<std::uint32_t>(spec(name).integer(min, std::numeric_limits<std::int32_t>::max()));
   }
-  Spec spec(const std::string& name) const {
-    return Spec::parse("{--" + name + ": " + text(name) + "}", "command line");
-  }
+  Spec spec(const std::string& name) const { return Spec::of_option("--" + name, text(name)); }
 
  private:
   const po::variables_map& values_;
@@ -113,7 +110,7 @@ Bytes bytes_of(const Values& values, const std::string& name) {
     const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit == "T" ? 40 : -1;
     if (shift >= 0 && number <= std::numeric_limits<std::int64_t>::max() >> shift) return Bytes(number << shift);
   }
-  return values.spec(name).at("--" + name).bytes();
+  return values.spec(name).bytes();
 }
 
 std::vector<std::uint32_t> dimensions_of(const std::string& text) {
@@ -254,8 +251,8 @@ CollectiveTuning tuning_of(const Values& values, bool on_machine) {
 
 /// What is printed or drawn, and the alpha-beta model that some of it needs.
 void read_presentation(const Values& values, bool has_text, CollectiveOptions& options) {
-  options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
-  options.rate = values.has("rate") ? values.spec("rate").at("--rate").bandwidth() : Bandwidth::from_gbps(400);
+  options.latency = values.has("latency") ? values.spec("latency").time() : Time::from_us(2);
+  options.rate = values.has("rate") ? values.spec("rate").bandwidth() : Bandwidth::from_gbps(400);
   options.show = values.flag("show");
   options.check = values.flag("check");
   options.cost = values.flag("cost");

@@ -122,6 +122,14 @@ Spec Spec::parse(const std::string& text, const std::string& name) {
   return Spec(std::shared_ptr<Value>(document, document->root));
 }
 
+Spec Spec::of_option(const std::string& option, const std::string& yaml) {
+  auto document = std::make_shared<Document>();
+  const std::string* place = document->add_file(option);
+  document->root = read_yaml(*document, yaml, place, false);
+  if (document->root == nullptr) document->root = &document->create(place, 0);
+  return Spec(std::shared_ptr<Value>(document, document->root));
+}
+
 void Spec::set(const std::string& path, const std::string& yaml) {
   Document& document = *value_->document;
   const std::string* option = document.add_file(fmt::format("--set {}={}", path, yaml));

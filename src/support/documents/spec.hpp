@@ -28,6 +28,9 @@ class Spec {
   static Spec load(const std::string& path);
   /// The same from text; `name` stands for the file in messages.
   static Spec parse(const std::string& text, const std::string& name);
+  /// The value of an option of the command line, such as "--size"; the text is YAML, and messages begin with the
+  /// option.
+  static Spec of_option(const std::string& option, const std::string& yaml);
 
   /// Replace or add the value at a dotted path ("topology.k"; a number steps into a sequence: "workload.pairs.0"); the
   /// text is YAML. Missing maps on the way are created; index `size` appends to a sequence. Its place in messages is

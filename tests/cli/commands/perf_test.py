@@ -178,6 +178,8 @@ class SeveralAlgorithms(PerfTest):
                                (["--algorithm", "ring,ring"], "--algorithm found 'ring' twice"),
                                (["--algorithm", "ring", "--compare", "rign=x"],
                                 "found 'rign' before '='.*did you mean 'ring'"),
+                               (["-b", "8x"], "^weft: --minbytes: expected a size such as '64 MiB', found '8x'"),
+                               (["-f", "2.5"], "^weft: --stepfactor: expected a whole number from 2 to"),
                                (["--in-place"], "--compare FILE")]:
             with self.subTest(words):
                 done = weft("perf", "all_reduce", self.path, *words, folder=self.folder)
