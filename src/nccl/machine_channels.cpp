@@ -4,123 +4,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <set>
 
-#include <fmt/format.h>
-
-#include "support/basics/error.hpp"
+#include "nccl/server_system.hpp"
 
 namespace weft {
 namespace {
 
 using Kind = NcclNode::Kind;
-
-double gigabytes(Bandwidth rate) { return static_cast<double>(rate.bps()) / 8e9; }
-double rounded(double gbps) { return std::round(gbps * 10) / 10; }
-
-/// NCCL counts less than the wire carries, generation by generation (src/graph/topo.h, SM80_NVLINK_BW and others): 20
-/// of 25 GB/s of a link on Volta and Ampere, 20.6 on Hopper, 40.1 of 50 on Blackwell.
-double nvlink_speed(Bandwidth rate, GpuArchitecture architecture) {
-  const double share = architecture == GpuArchitecture::hopper      ? 20.6 / 25
-                       : architecture == GpuArchitecture::blackwell ? 40.1 / 50
-                                                                    : 20.0 / 25;
-  return rounded(gigabytes(rate) * share);
-}
-
-/// src/graph/topo.cc, kvDictPciGen: 16 lanes of the fourth generation count 24 GB/s, of the fifth 48. PCI-SIG, Base
-/// Specification 5.0: 128 of 130 bits of 32 GT/s.
-double pci_speed(Bandwidth rate) { return rounded(gigabytes(rate) * 48 / (32.0 * 16 / 8 * 128 / 130)); }
-
-/// The kind of a node of a design.
-Kind kind_in(const ServerDesign& design, std::uint32_t node) {
-  if (node < design.gpus) return Kind::gpu;
-  if (std::find(design.cpus.begin(), design.cpus.end(), node) != design.cpus.end()) return Kind::cpu;
-  if (std::find(design.nics.begin(), design.nics.end(), node) != design.nics.end()) return Kind::nic;
-  for (const auto& link : design.links)
-    if (link.link_class == "nvlink" && (link.a == node || link.b == node)) return Kind::nvswitch;
-  return Kind::pci;
-}
-
-class SystemMaker {
- public:
-  SystemMaker(const ServerDesign& design, const std::vector<std::uint32_t>& accelerators, bool several_servers)
-      : design_(design), several_servers_(several_servers), system_(design.architecture), node_(design.nodes, none) {
-    for (const std::uint32_t gpu : accelerators) node_[gpu] = system_.add(Kind::gpu, gpu);
-  }
-
-  NcclSystem make(Bandwidth nic_rate) {
-    add_nodes();
-    for (const auto& link : design_.links) add_link(link);
-    if (several_servers_) add_networks(nic_rate);
-    system_.find_paths(several_servers_ && system_.count(Kind::net) > 0, design_.pxn);
-    return std::move(system_);
-  }
-
- private:
-  static constexpr std::uint32_t none = 0xffffffffU;
-
-  void add_nodes() {
-    std::uint32_t all_switches = none;  // NVSwitches are one node to NCCL
-    for (std::uint32_t node = design_.gpus; node < design_.nodes; ++node) {
-      const Kind kind = kind_in(design_, node);
-      if (kind == Kind::nvswitch) {
-        if (all_switches == none) all_switches = system_.add(kind);
-        node_[node] = all_switches;
-      } else {
-        node_[node] = system_.add(kind, node);
-      }
-    }
-  }
-
-  void add_link(const ServerDesign::Link& link) {
-    const std::uint32_t a = node_[link.a];
-    const std::uint32_t b = node_[link.b];
-    if (a == none || b == none) return;
-    if (link.link_class == "nvlink") {
-      system_.connect(a, b, NcclLink::Kind::nvlink, nvlink_speed(link.link.rate, design_.architecture));
-    } else if (link.link_class == "smp") {
-      system_.connect(a, b, NcclLink::Kind::system, gigabytes(link.link.rate));
-    } else if (kind_in(design_, link.a) == Kind::gpu && kind_in(design_, link.b) == Kind::nic) {
-      add_behind_switch(a, b, pci_speed(link.link.rate));
-    } else {
-      system_.connect(a, b, NcclLink::Kind::pci, pci_speed(link.link.rate));
-    }
-  }
-
-  /// Where a design leaves out the PCIe switch between a NIC and its GPUs, there is one for each NIC; and one host
-  /// bridge for all of them where it leaves out the processors: without a way from a NIC to the second GPU, however
-  /// bad, NCCL finds no balanced tree, falls back to a single one, and takes as many rings
-  /// (github.com/NVIDIA/nccl/issues/1876).
-  void add_behind_switch(std::uint32_t gpu, std::uint32_t nic, double speed) {
-    std::uint32_t& pci = switch_of_nic_.try_emplace(nic, none).first->second;
-    if (pci == none) {
-      pci = system_.add(Kind::pci);
-      system_.connect(pci, nic, NcclLink::Kind::pci, speed);
-      if (design_.cpus.empty()) system_.connect(pci, host_bridge(), NcclLink::Kind::pci, speed);
-    }
-    system_.connect(gpu, pci, NcclLink::Kind::pci, speed);
-  }
-
-  std::uint32_t host_bridge() {
-    if (host_bridge_ == none) host_bridge_ = system_.add(Kind::cpu);
-    return host_bridge_;
-  }
-
-  void add_networks(Bandwidth nic_rate) {
-    for (std::uint32_t nic = 0; nic < design_.nics.size(); ++nic)
-      system_.connect(node_[design_.nics[nic]], system_.add(Kind::net, nic), NcclLink::Kind::net,
-                      gigabytes(nic_rate) * design_.ports_per_nic);
-  }
-
-  const ServerDesign& design_;
-  bool several_servers_;
-  NcclSystem system_;
-  std::vector<std::uint32_t> node_;  // of the design's
-  std::map<std::uint32_t, std::uint32_t> switch_of_nic_;
-  std::uint32_t host_bridge_ = none;  // of a design without processors
-};
 
 /// GB/s of one link of NVLink as NCCL counts them.
 double link_speed(GpuArchitecture architecture) {
@@ -178,87 +69,6 @@ double rings_on_links(const NcclSystem& system, const NcclSearchGraph& ring) {
   return 1 - *std::min_element(to_nic.begin(), to_nic.end()) / static_cast<double>(ring.channels.size());
 }
 
-}  // namespace
-
-NcclSystem nccl_system(const ServerDesign& design, const std::vector<std::uint32_t>& accelerators, Bandwidth nic_rate,
-                       bool several_servers) {
-  return SystemMaker(design, accelerators, several_servers).make(nic_rate);
-}
-
-// src/init.cc: the tree has as many channels as the ring, NVLink SHARP a head for each GPU at most.
-ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options) {
-  ServerGraphs graphs;
-  graphs.ring = search_nccl_graph(system, GraphPattern::ring, 1, max_nccl_channels / 2, options);
-  const auto count = static_cast<std::uint32_t>(graphs.ring.channels.size());
-  graphs.tree = search_nccl_graph(system, GraphPattern::balanced_tree, count, count, options);
-  graphs.nvls = search_nccl_graph(system, GraphPattern::nvls, 1, max_nccl_channels, options);
-  return graphs;
-}
-
-namespace {
-
-/// A graph's names and numbers in the file.
-PathType path_type_of(const std::string& name) {
-  for (auto type = PathType::local; type < PathType::none; type = static_cast<PathType>(static_cast<int>(type) + 1))
-    if (to_text(type) == name) return type;
-  return PathType::none;
-}
-
-/// Number in the system of a node of that kind with the user's number.
-std::uint32_t number_of(const NcclSystem& system, Kind kind, std::uint32_t label) {
-  for (std::uint32_t number = 0; number < system.count(kind); ++number)
-    if (system.label(kind, number) == label) return number;
-  throw InputError(SourceLine{},
-                   fmt::format("nccl_graphs: a channel visits {} {}, which the communicator does not have; "
-                               "the file is for all accelerators of a server",
-                               kind == Kind::gpu ? "GPU" : "NIC", label));
-}
-
-NcclSearchGraph graph_of(const NcclSystem& system, const ServerDesign::GivenGraph& given) {
-  NcclSearchGraph graph;
-  graph.pattern = static_cast<GraphPattern>(given.pattern);
-  graph.intra = given.intra;
-  graph.inter = given.inter;
-  graph.intra_type = path_type_of(given.intra_type);
-  graph.inter_type = path_type_of(given.inter_type);
-  graph.cross_nic = given.cross_nic;
-  graph.same_channels = given.same_channels;
-  const bool nets = system.several_servers();
-  for (const auto& channel : given.channels) {
-    NcclSearchChannel one;
-    for (const std::uint32_t gpu : channel.gpus) one.gpus.push_back(number_of(system, Kind::gpu, gpu));
-    one.net_in = nets ? number_of(system, Kind::net, channel.net_in) : 0;
-    one.net_out = nets ? number_of(system, Kind::net, channel.net_out) : 0;
-    if (graph.pattern != GraphPattern::nvls && one.gpus.size() != system.count(Kind::gpu))
-      throw InputError(SourceLine{},
-                       fmt::format("nccl_graphs: a channel visits {} accelerators, and the communicator has "
-                                   "{} in the server",
-                                   one.gpus.size(), system.count(Kind::gpu)));
-    graph.channels.push_back(std::move(one));
-  }
-  return graph;
-}
-
-void write_graph(std::string& xml, const NcclSystem& system, int id, const NcclSearchGraph& graph) {
-  xml += fmt::format(
-      "  <graph id=\"{}\" pattern=\"{}\" crossnic=\"{}\" nchannels=\"{}\" speedintra=\"{:g}\" speedinter=\"{:g}\" "
-      "latencyinter=\"0\" typeintra=\"{}\" typeinter=\"{}\" samechannels=\"{}\">\n",
-      id, static_cast<int>(graph.pattern), graph.cross_nic, graph.channels.size(), graph.intra, graph.inter,
-      to_text(graph.intra_type), to_text(graph.inter_type), graph.same_channels ? 1 : 0);
-  const auto net = [&](std::uint32_t number) {
-    if (system.several_servers()) xml += fmt::format("      <net dev=\"{}\"/>\n", system.label(Kind::net, number));
-  };
-  for (const NcclSearchChannel& channel : graph.channels) {
-    xml += "    <channel>\n";
-    net(channel.net_in);
-    for (const std::uint32_t gpu : channel.gpus)
-      xml += fmt::format("      <gpu dev=\"{}\"/>\n", system.label(Kind::gpu, gpu));
-    net(channel.net_out);
-    xml += "    </channel>\n";
-  }
-  xml += "  </graph>\n";
-}
-
 /// Whether members are numbered server by server, as many in each.
 bool are_in_order(const std::vector<ChannelGraph::Server>& servers) {
   std::size_t next = 0;
@@ -267,64 +77,6 @@ bool are_in_order(const std::vector<ChannelGraph::Server>& servers) {
       if (member != next++) return false;
   return true;
 }
-
-}  // namespace
-
-ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given) {
-  ServerGraphs graphs = search_server(system);
-  for (const auto& one : given) {
-    if (one.channels.empty()) continue;
-    if (one.id == 0) graphs.ring = graph_of(system, one);
-    if (one.id == 1) graphs.tree = graph_of(system, one);
-    if (one.id == 3) graphs.nvls = graph_of(system, one);
-  }
-  return graphs;
-}
-
-// RCCL, github.com/ROCm/rccl, src/graph/rome_models.cc: parseRome4P2H fills graphs of any pattern from the table, so
-// that trees are chains along the rings. A channel's speed is its share of a link, and of a NIC.
-std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const ServerDesign& design) {
-  const bool several = system.several_servers();
-  const ServerDesign::RingTable& table = several ? design.rings_of_several_servers : design.rings_of_one_server;
-  if (table.orders.empty() || system.count(Kind::gpu) != design.gpus) return std::nullopt;
-  NcclSearchGraph ring;
-  ring.same_channels = false;
-  ring.cross_nic = 1;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> rings_on;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> rings_from;  // NIC, its GPU
-  for (const auto& order : table.orders) {
-    NcclSearchChannel channel;
-    for (const std::uint32_t gpu : order) channel.gpus.push_back(number_of(system, Kind::gpu, gpu));
-    if (several) {
-      channel.net_in = number_of(system, Kind::net, design.nic_of_gpu[order.front()]);
-      channel.net_out = number_of(system, Kind::net, design.nic_of_gpu[order.back()]);
-      ++rings_from[{channel.net_in, channel.gpus.front()}];
-    }
-    for (std::size_t i = 0; i < channel.gpus.size() - (several ? 1 : 0); ++i)
-      ++rings_on[{channel.gpus[i], channel.gpus[(i + 1) % channel.gpus.size()]}];
-    ring.channels.push_back(std::move(channel));
-  }
-  // The whole table again, so that the first channels are on different links.
-  const std::size_t count = ring.channels.size();
-  for (std::size_t i = count; i < count * table.repeat; ++i) ring.channels.push_back(ring.channels[i - count]);
-  ring.intra = std::numeric_limits<double>::max();
-  for (const auto& [pair, rings] : rings_on) {
-    const NcclPath& path = system.path(Kind::gpu, pair.first, Kind::gpu, pair.second);
-    ring.intra = std::min(ring.intra, path.bandwidth / (rings * table.repeat));
-    ring.intra_type = std::max(ring.intra_type, path.type);
-  }
-  ring.inter = ring.intra;
-  for (const auto& [ends, rings] : rings_from) {
-    const NcclPath& path = system.path(Kind::net, ends.first, Kind::gpu, ends.second);
-    ring.inter = std::min(ring.inter, path.bandwidth / (rings * table.repeat));
-    ring.inter_type = std::max(ring.inter_type, path.type);
-  }
-  ServerGraphs graphs{ring, ring, {}};
-  graphs.tree.pattern = GraphPattern::balanced_tree;
-  return graphs;
-}
-
-namespace {
 
 /// Rings of a table that alternate (ServerDesign::RingTable), for all accelerators of a server.
 void alternate(const ServerDesign& design, ServerChannels& channels) {
@@ -340,14 +92,6 @@ void alternate(const ServerDesign& design, ServerChannels& channels) {
 }
 
 }  // namespace
-
-std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs) {
-  std::string xml = "<graphs version=\"1\">\n";
-  write_graph(xml, system, 0, graphs.ring);
-  write_graph(xml, system, 1, graphs.tree);
-  if (!graphs.nvls.channels.empty()) write_graph(xml, system, 3, graphs.nvls);
-  return xml + "</graphs>\n";
-}
 
 std::string MachineChannels::first_server_xml(const std::vector<std::uint32_t>& hosts) const {
   const std::uint32_t gpus = shape_->design.gpus;

@@ -10,37 +10,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/shapes/server_shape.hpp"
-#include "nccl/graph_search.hpp"
+#include "nccl/server_graphs.hpp"
 #include "schedule/collective/channel_graph.hpp"
 
 namespace weft {
-
-/// The part of a server that some of its accelerators see. `accelerators`: ascending numbers in the server. `nic_rate`:
-/// of one port of a NIC to the network. `several_servers`: others have members as well, and the network is used.
-NcclSystem nccl_system(const ServerDesign& design, const std::vector<std::uint32_t>& accelerators, Bandwidth nic_rate,
-                       bool several_servers);
-
-/// The graphs of one kind of server.
-struct ServerGraphs {
-  NcclSearchGraph ring;
-  NcclSearchGraph tree;
-  NcclSearchGraph nvls;
-};
-ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options = {});
-
-/// The same as a file says it (ServerDesign::given_graphs); what it leaves out is searched. Throws InputError if a
-/// channel does not have the accelerators of the system.
-ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given);
-
-/// The same for rings of a table (ServerDesign::RingTable), and trees along the same chains, as RCCL has them. Nothing
-/// if the design has no such table, or only some of its accelerators take part.
-std::optional<ServerGraphs> tabled_server(const NcclSystem& system, const ServerDesign& design);
-
-/// The file that NCCL writes to NCCL_GRAPH_DUMP_FILE: graphs 0 (rings), 1 (trees) and 3 (NVLink SHARP).
-std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs);
 
 /// Over how many channels NCCL spreads sends to one peer (src/graph/paths.cc, ncclTopoGetNchannels), before it looks at
 /// the number of ranks: two for each NVLink or for PCIe inside a server; over the network one for each NIC of a GPU,

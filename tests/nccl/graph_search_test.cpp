@@ -9,7 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "graph/shapes/reduction_shape.hpp"
-#include "nccl/machine_channels.hpp"
+#include "nccl/server_graphs.hpp"
+#include "nccl/server_system.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::graph_search_test {
