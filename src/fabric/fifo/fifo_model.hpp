@@ -28,6 +28,7 @@ struct FifoHost {
   std::size_t control_head = 0;
   std::vector<std::uint32_t> ready;  ///< ring of ready queue pairs
   std::size_t ready_head = 0;
+  SharedLinks shared_links;  ///< that its queue pairs refer to
   std::vector<QueuePair> queue_pairs;
   ReceiverTable<ReceiverState> receivers;
 

@@ -42,6 +42,9 @@ class LinkTable {
   /// one on the way from the network to the host, which is that of the NIC's port, or on the way from another host
   /// inside.
   std::uint32_t way_in(NodeId source, NodeId destination, std::uint32_t queue_pair) const;
+  /// The slowest directed link on the way from the host out of its server, including that of the NIC, or all the way to
+  /// another host inside.
+  std::uint32_t way_out(NodeId source, NodeId destination, std::uint32_t queue_pair) const;
   /// Time of a full packet on a directed link.
   Time full_packet_time(std::uint32_t directed_link) const;
 

@@ -9,8 +9,10 @@
 #include "fabric/load_balancing/load_balancing.hpp"
 #include "fabric/packet/host_timers.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
+#include "transport/messages/ideal_time.hpp"
 #include "transport/messages/receiver_table.hpp"
 #include "transport/messages/send_waits.hpp"
+#include "transport/messages/shared_link.hpp"
 #include "transport/recovery/reliable_receiver.hpp"
 #include "transport/recovery/reliable_sender.hpp"
 
@@ -48,6 +50,7 @@ struct Connection {
   std::uint32_t credits = 0;       ///< received in all, modulo 2^32, if they can be lost
   std::uint32_t pulls = 0;         ///< the same of pulls
   SendWaits waits;
+  SlowestLink slowest;
   std::uint32_t round_trip_packets = 0;      ///< full ones that fill the idle path there and back
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
@@ -105,6 +108,7 @@ struct RdmaHost {
   std::uint64_t messages = 0;  ///< posted so far: message numbers
   PacingEnd pacing;            ///< of one connection; others that are held back at the same time have events
   HostTimers timers;
+  SharedLinks shared_links;  ///< that its connections refer to
   std::vector<Connection> connections;
   std::vector<NicPort> ports;  ///< [ports of the host]
   ReceiverTable<ReceivingConnection> receivers;

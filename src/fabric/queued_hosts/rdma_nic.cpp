@@ -259,7 +259,8 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
   if (connection.balancer) [[unlikely]]
     packet.entropy = connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent});
-  const Bytes wire = Bytes(packet.payload) + net_.sizes.data_overhead;
+  const Bytes payload = Bytes(packet.payload);
+  const Bytes wire = payload + net_.sizes.data_overhead;
   connection.last_send = now;
   connection.last_wire = wire;
   connection.sent += wire;
@@ -269,6 +270,10 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   const Time longer = q_.outages.slows() ? q_.outages.longer(port_index, size.busy) : Time();
   if (longer > Time() && (packet.flags & packet_last) != 0) net_.messages[packet.message].slower += longer;
   q_.departures.launch(port_index, now, packet, size);
+  if (connection.slowest.is_later()) [[unlikely]]
+    connection.waits.occupy_slowest(now,
+                                    connection.slowest.time_of(payload, net_.links.profile(connection.path_profile),
+                                                               net_.parameters.data_overhead()));
   connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
   if (longer > Time()) [[unlikely]]
     connection.waits.slow_down(longer);
@@ -476,6 +481,13 @@ std::uint32_t RdmaNic::open(const LocalNode& node, NodeId destination) {
   const auto number = static_cast<std::uint32_t>(connections.size());
   Connection& connection = connections.emplace_back(destination, number);
   connection.path_profile = net_.links.profile_of_path(node.id, destination, number);
+  connection.slowest =
+      SlowestLink(net_.links.profile(connection.path_profile), net_.parameters.mtu, net_.parameters.data_overhead());
+  if (connection.slowest.is_later()) {
+    const std::uint32_t out = net_.links.way_out(node.id, destination, number);
+    if (net_.links.full_packet_time(out) == connection.slowest.of_full_packet())
+      connection.waits.share(q_.state.hosts[node.host].shared_links.of(out));
+  }
   std::uint16_t port = 0;
   const RouteRequest request{node.id, destination, number};
   if (node.ports > 1) net_.routing.route(node.id, {&request, 1}, &port);
@@ -513,6 +525,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   connection.posted += message.bytes;
   if (connection.next_sample <= now) q_.samples.flush(node, connection, now);
   const bool was_idle = connection.sender.idle();
+  connection.waits.post(now);
   message.begin(connection.waits.until(now));
   connection.sender.post(net_.messages.add(message), net_.messages, q_.state.rules);
   if (was_idle)

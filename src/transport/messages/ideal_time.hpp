@@ -34,4 +34,32 @@ struct PathLink {
 /// for them: integers, in O(links). `overhead`: wire bytes per packet beyond its payload.
 Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes mtu, Bytes overhead);
 
+/// How long the packets of a queue pair take on the slowest link of its path, if that is slower than the first one.
+class SlowestLink {
+ public:
+  SlowestLink() = default;
+  /// `overhead`: as for ideal_message_time().
+  SlowestLink(const std::vector<PathLink>& path, Bytes mtu, Bytes overhead);
+
+  bool is_later() const { return full_time_ > Time(); }
+  Time of_full_packet() const { return full_time_; }
+  /// Of a packet on the same path, if is_later(). Of other sizes than full ones the last is remembered.
+  Time time_of(Bytes payload, const std::vector<PathLink>& path, Bytes overhead) {
+    if (payload == full_) return full_time_;
+    if (payload != other_) {
+      other_ = payload;
+      other_time_ = of_path(path, payload, overhead);
+    }
+    return other_time_;
+  }
+
+ private:
+  static Time of_path(const std::vector<PathLink>& path, Bytes payload, Bytes overhead);
+
+  Time full_time_;  // 0: the first link is as slow as any
+  Time other_time_;
+  Bytes full_;
+  Bytes other_ = Bytes(-1);
+};
+
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/messages/ideal_time.hpp"
 #include "transport/messages/message.hpp"
 #include "transport/messages/packet.hpp"
 #include "transport/messages/send_waits.hpp"
@@ -25,6 +26,7 @@ class QueuePair {
 
   /// Append a message (a slot of `pool`).
   void post(Time now, std::uint32_t slot, MessagePool& pool) {
+    waits.post(now);
     pool[slot].begin(waits.until(now));
     if (head_ == no_slot) {
       head_ = slot;
@@ -97,6 +99,7 @@ class QueuePair {
   /// In the NIC's round-robin list of queue pairs that have something to send.
   bool listed = false;
   SendWaits waits;
+  SlowestLink slowest;
 
  private:
   NodeId destination_;

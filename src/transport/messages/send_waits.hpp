@@ -8,13 +8,14 @@
 #include <cstdint>
 #include <optional>
 
+#include "transport/messages/shared_link.hpp"
 #include "units/time.hpp"
 
 namespace weft {
 
 /// Sums since the queue pair was opened.
 struct SendTimes {
-  Time sent;      ///< its packets were put on the wire for the first time
+  Time sent;  ///< its packets were put on the wire for the first time, or waited for no longer than behind themselves
   Time repeated;  ///< again, or it waited for news of packets that were lost
   Time nic;       ///< it could have sent, and its NIC sent something else
   Time window;    ///< it waited for acknowledgements
@@ -37,6 +38,11 @@ constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
 
 /// While it has something to send, a queue pair puts a packet on the wire or waits for one of the reasons below. Each
 /// moment counts once, so that differences of the sums give the delays of a message.
+///
+/// Where a later link is slower than the host's, packets would wait there behind earlier ones, on an idle network too.
+/// Flow control, a window or a rate moves that wait to the host. It counts as sending as long as the slowest link of
+/// the path would send the queue pair's own earlier packets, and as `nic` as long as that link is in the host's server
+/// and would send packets of other queue pairs of the host.
 class SendWaits {
  public:
   enum class Reason : std::uint8_t { none, nic, window, pacing, paused };
@@ -57,16 +63,31 @@ class SendWaits {
   /// A packet is known to be lost: the wait since the last change was for this packet.
   std::optional<Taken> learn_of_loss(Time now) {
     if (reason_ == Reason::nic || now <= since_) return std::nullopt;
+    send_behind_own(now);
     const Taken taken{reason_, since_};
     repeated_ += now - since_;
-    since_ = now;
+    since_from(now);
     return taken;
   }
   /// A packet is on the wire from `now` to `end`.
   void put_on_wire(Time now, Time end, bool again) {
     (again ? repeated_ : sent_) += end - now;
     last_again_ = again;
-    since_ = wire_free_ = end;
+    wire_free_ = end;
+    since_from(end);
+  }
+  /// The slowest link of its path, if it is in the host's server; it lives longer than this.
+  void share(SharedLink& link) { shared_ = &link; }
+  /// Before put_on_wire(): the packet of `now` takes `time` on the slowest link of its path.
+  void occupy_slowest(Time now, Time time) {
+    send_behind_own(now);
+    slowest_free_ = std::max(slowest_free_, now) + time;
+    if (shared_ != nullptr) shared_->occupy(now, time);
+  }
+  /// A message is posted. What of a wait was before it is known from now on, and never turns out to be for a lost
+  /// packet, if others' packets were a reason for it: how much of it they were is known as a whole only.
+  void post(Time now) {
+    if (shared_ != nullptr) settle(now);
   }
   /// The packet that was put on the wire last takes longer by `time`, because the link is slower than it should be.
   void slow_down(Time time) {
@@ -77,24 +98,62 @@ class SendWaits {
     SendTimes times{
         sent_,  repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused),
         slowed_};
-    const Time open = std::max(Time(), now - since_);
-    if (reason_ == Reason::nic) times.nic += open;
-    if (reason_ == Reason::window) times.window += open;
-    if (reason_ == Reason::pacing) times.pacing += open;
-    if (reason_ == Reason::paused) times.paused += open;
+    if (reason_ != Reason::none) {
+      const Split wait = split(now);
+      (last_again_ ? times.repeated : times.sent) += wait.own;
+      times.nic += wait.others;
+      if (reason_ == Reason::nic) times.nic += wait.rest;
+      if (reason_ == Reason::window) times.window += wait.rest;
+      if (reason_ == Reason::pacing) times.pacing += wait.rest;
+      if (reason_ == Reason::paused) times.paused += wait.rest;
+    }
     (last_again_ ? times.repeated : times.sent) -= std::max(Time(), wire_free_ - now);
     return times;
   }
 
  private:
   Time waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason) - 1]; }
+  /// The wait until `now`: behind its own packets, behind those of others of its host, for reason_.
+  struct Split {
+    Time own;
+    Time others;
+    Time rest;
+  };
+  Split split(Time now) const {
+    const Time open = std::max(Time(), now - since_);
+    Split wait;
+    wait.own = std::clamp(slowest_free_ - since_, Time(), open);
+    if (shared_ != nullptr)
+      wait.others = std::clamp(shared_->busy_until(now) - busy_before_ - wait.own, Time(), open - wait.own);
+    wait.rest = open - wait.own - wait.others;
+    return wait;
+  }
+  void since_from(Time time) {
+    since_ = time;
+    if (shared_ != nullptr) busy_before_ = shared_->busy_until(time);
+  }
+  void send_behind_own(Time now) {
+    const Time own = reason_ == Reason::none ? Time() : split(now).own;
+    if (own == Time()) return;
+    (last_again_ ? repeated_ : sent_) += own;
+    since_ += own;
+    busy_before_ += own;
+  }
   void settle(Time now) {
-    if (reason_ != Reason::none) waited_[static_cast<std::size_t>(reason_) - 1] += std::max(Time(), now - since_);
-    since_ = std::max(now, wire_free_);
+    if (reason_ != Reason::none) {
+      const Split wait = split(now);
+      (last_again_ ? repeated_ : sent_) += wait.own;
+      waited_[static_cast<std::size_t>(Reason::nic) - 1] += wait.others;
+      waited_[static_cast<std::size_t>(reason_) - 1] += wait.rest;
+    }
+    since_from(std::max(now, wire_free_));
   }
 
-  Time since_;      // it has waited for reason_, and not before wire_free_
-  Time wire_free_;  // end of its last packet on the wire
+  Time since_;         // it has waited for reason_, and not before wire_free_
+  Time wire_free_;     // end of its last packet on the wire
+  Time slowest_free_;  // the same on the slowest link of its path, where that is not the first one
+  Time busy_before_;   // shared_, until since_
+  SharedLink* shared_ = nullptr;
   Reason reason_ = Reason::none;
   bool last_again_ = false;
   Time sent_;

@@ -195,5 +195,79 @@ TEST(message_times, a_message_posted_while_another_is_lost) {
   }
 }
 
+// Packets of 80 ns at the host take 8 us on the link behind the switch. A window of four packets, or space for two at
+// the switch, keeps that link busy without a gap, so that both messages take what an idle network takes: the second one
+// after the first. Neither was held by anything else.
+TEST(message_times, waiting_behind_itself_at_a_slower_link_is_sending) {
+  constexpr std::int64_t packets = 40;
+  for (const std::string limit : {"window: 3672 B, flow_control: none",
+                                  "window: 1 GiB, flow_control: credit, "
+                                  "credit: {buffer: 1960 B}"}) {
+    LeanMachine machine(
+        "{kind: graph, hosts: 2, switches: 1, link_delay: 1 ns, links: [{from: host0, to: switch0, rate: "
+        "100 Gb/s}, {from: host1, to: switch0, rate: 1 Gb/s}]}",
+        network_of(fmt::format("{{mtu: {} B, ack_interval: 1, {}}}", mtu, limit)));
+    const std::uint32_t pair = machine.open(0, 1);
+    machine.post({Time(), 0, pair, packets * mtu});
+    machine.post({Time(), 0, pair, packets * mtu});
+    machine.run();
+    machine.expect_quiet();
+    ASSERT_EQ(machine.received.size(), 2U);
+    const std::int64_t ideal = full + 1000 + packets * slow + 1000;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Message& message = machine.received[i];
+      ASSERT_EQ(message.ideal.ps(), ideal) << limit;
+      const TimeParts parts = parts_of(message, machine.messages[i].at);
+      EXPECT_EQ(parts[TimePart::transfer], ideal) << limit;
+      // Of the first message's packets some are in the queue of the switch when the second one's begin.
+      EXPECT_EQ(parts[TimePart::ahead] + parts[TimePart::queueing], i == 0 ? 0 : packets * slow) << limit;
+      EXPECT_LE(parts[TimePart::queueing], i == 0 ? 0 : 3 * slow) << limit;
+      EXPECT_EQ(parts.total(), ideal + parts[TimePart::ahead] + parts[TimePart::queueing]) << limit;
+    }
+  }
+}
+
+// With one packet in flight the slow link is idle for the rest of each round trip.
+TEST(message_times, a_window_that_leaves_a_slower_link_idle) {
+  constexpr std::int64_t packets = 40, delay = 1'000'000;
+  LeanMachine machine(
+      "{kind: graph, hosts: 2, switches: 1, link_delay: 1 us, links: [{from: host0, to: switch0, rate: "
+      "100 Gb/s}, {from: host1, to: switch0, rate: 1 Gb/s}]}",
+      network_of(fmt::format("{{mtu: {} B, ack_interval: 1, window: {} B}}", mtu, mtu)));
+  machine.post({Time(), 0, machine.open(0, 1), packets * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.received.size(), 1U);
+  constexpr std::int64_t round_trip = full + slow + control + 100 * control + 4 * delay;
+  const TimeParts parts = parts_of(machine.received[0], machine.messages[0].at);
+  EXPECT_EQ(parts[TimePart::transfer], machine.received[0].ideal.ps());
+  EXPECT_EQ(parts[TimePart::window], (packets - 1) * (round_trip - slow));
+  EXPECT_EQ(parts.total(), parts[TimePart::transfer] + parts[TimePart::window]);
+}
+
+// A GPU of a server sends to two others through its NIC, whose link is an eighth of its own. Credits inside the server
+// stop both queue pairs all the time. What holds each of them is that the NIC sends the other one's packets.
+TEST(message_times, queue_pairs_of_a_gpu_share_its_nic) {
+  LeanMachine machine(
+      "{kind: leaf_spine, leaves: 8, hosts_per_leaf: 3, spines: 1, link_rate: 400 Gb/s, link_delay: 500 ns, server: "
+      "{design: hgx_h100, wiring: rail}}",
+      network_of("{mtu: 4096 B, flow_control: pfc, window: 1 GiB, buffer: {size: 64 MiB}}"));
+  constexpr std::int64_t bytes = 1 << 22;
+  machine.post({Time(), 0, machine.open(0, 8), bytes});
+  machine.post({Time(), 0, machine.open(0, 16), bytes});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.received.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Message& message = machine.received[i];
+    const TimeParts parts = parts_of(message, machine.messages[i].at);
+    const auto ideal = static_cast<double>(message.ideal.ps());
+    EXPECT_GT(message.paused.ps(), 0.8 * ideal);
+    EXPECT_NEAR(static_cast<double>(parts.total()), 2 * ideal, 0.05 * ideal);
+    EXPECT_NEAR(static_cast<double>(parts[TimePart::transfer]), ideal, 0.01 * ideal);
+    EXPECT_NEAR(static_cast<double>(parts[TimePart::nic] + parts[TimePart::queueing]), ideal, 0.05 * ideal);
+  }
+}
+
 }  // namespace
 }  // namespace weft::message_times_test
