@@ -13,8 +13,6 @@ BUSY = 0.5
 ABOUT = 0.01
 # This number of packets waits on average at a link with a queue while it is busy.
 WAITING_PACKETS = 4
-# Links at the ends of messages, inside servers and to them: what waits there are their own messages.
-OF_SERVERS = ("gpu", "nvlink", "pcie", "nic")
 # Evenly spaced slices represent larger tables of messages.
 SAMPLE = 1 << 20
 # From this share of a job's time on, waits are worth an advice.
@@ -22,10 +20,10 @@ LONG_WAITS = 0.1
 
 
 def queued(links):
-    """True for links that were busy with packets waiting; not for ports of hosts, which queue their own packets."""
+    """True for links that were busy with packets waiting; not for ports of hosts and servers, which queue their own packets."""
     used, packets = links.values["utilization"], np.maximum(links.values["packets"], 1)
     waiting = links.values["mean_queue"] / np.maximum(used, 1e-9) / np.maximum(links.values["bytes"] / packets, 1)
-    return (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.leaves_host()
+    return (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.queues_own()
 
 
 def needed(facts):
@@ -63,7 +61,7 @@ def bytes_of_jobs(facts, row):
 
 class Demands:
     """Shares of the time of one job: `link` of the busiest link, whose row is `row`, with what has to pass it; `carries` with all that
-    it carried; `edge` of the busiest link of a host,
+    it carried; `edge` of the busiest link of a host or server,
     `edge_row`, over which no placement of others and no routing leads less; `compute` of the rank that computes
     longest, `slowest`; `host` of the host that launches longest, that of rank `launching`; `local`, the mean of all lanes
     that launch and handle; `window`, of the `rank` that waits longest for acknowledgements, for a share `waits`, what its
@@ -76,7 +74,7 @@ class Demands:
         every = np.ones(facts.links.count, dtype=bool)
         self.carries = self.busiest(facts, job, time, every, every)[1]
         self.row, self.link = self.busiest(facts, job, time, every, self.needed)
-        self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.leaves_host() | facts.links.reaches_host(), self.needed)
+        self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.of_ends(), self.needed)
         self.compute = self.host = self.window = self.waits = 0.0
         self.rank = self.slowest = self.launching = -1
         if run.has("ranks", "rank", "compute") and time > 0:
@@ -130,7 +128,7 @@ class Demands:
         return min(self.waits, 1 - max(self.carries, self.compute, self.host, self.local))
 
     def edge_bounds(self):
-        """Whether congestion cannot be what costs the time: without it, a link of a host would be as busy."""
+        """Whether congestion cannot be what costs the time: without it, a link of a host or server would be as busy."""
         return self.edge > 1 - LONG_WAITS and self.edge > max(self.compute, self.host, self.local)
 
     def network_saves(self):

@@ -46,7 +46,7 @@ def edge_advice(evidence):
     slower = links.values["rate"][row] < of_class
     rates = (f"That link has {rate_text(links.values['rate'][row])}, and others of its class have {rate_text(of_class)}: "
              if slower else "")
-    towards = links.reaches_host()[row]
+    towards = links.reaches_server()[row]
     host = links.target_name[row] if towards else links.source_name[row]
     guest, share = evidence.guest
     apart = f"job {guest}, which has {percent(share)} of what passes it, at another place, " if guest else ""

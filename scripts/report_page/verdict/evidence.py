@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from report_page.attribution import CONGESTION, JobParts, category
-from report_page.demands import LONG_WAITS, OF_SERVERS, Demands, bytes_of_jobs, queued
+from report_page.demands import LONG_WAITS, Demands, bytes_of_jobs, queued
 from report_page.values import percent, ratio, time_text
 from report_page.verdict import registry
 from report_page.verdict.blame import Blamed
@@ -118,7 +118,7 @@ class Evidence:
 
     @cached_property
     def bottleneck(self):
-        """The row of the link that was busy with packets waiting; without ports of hosts, which queue their own
+        """The row of the link that was busy with packets waiting; without ports of hosts and servers, which queue their own
         packets."""
         links, messages = self.facts.links, self.facts.messages
         # A file without rows of messages does not tell by how much they were delayed.
@@ -168,11 +168,11 @@ class Evidence:
         return Paths(self)
 
     def is_edge(self, row):
-        return bool(self.facts.links.leaves_host()[row] or self.facts.links.reaches_host()[row])
+        return bool(self.facts.links.of_ends()[row])
 
     def waits_inside(self, row):
         """Whether packets wait at a link that is none of a host or server: what waits there is what these send or get anyway."""
-        return bool(queued(self.facts.links)[row] and self.facts.links.link_class[row] not in OF_SERVERS and not self.is_edge(row))
+        return bool(queued(self.facts.links)[row] and not self.is_edge(row))
 
     def fills(self, row):
         """Whether a link inside the network is busy nearly all the time, so that only less traffic there helps, or more links."""

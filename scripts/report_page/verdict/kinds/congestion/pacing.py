@@ -10,9 +10,9 @@ class Pacing(HeldBack):
     beside = HeldBack.beside + "or "
 
     def culprit(self, evidence):
-        """The row of the busiest link behind hosts at which the job waited: senders that are held to their rates leave short queues."""
+        """The row of the busiest link behind hosts and servers at which the job waited: senders that are held to their rates leave short queues."""
         links, delays = evidence.facts.links, evidence.facts.delays
-        used = np.where(links.leaves_host(), 0, links.values["utilization"])
+        used = np.where(links.queues_own(), 0, links.values["utilization"])
         # Of several jobs others may have busier links. Last packets of paced messages may have waited nowhere: then those of its hosts count.
         mine = delays.waiting[:, evidence.job] > 0
         mine = mine if mine.any() else self.to_hosts(evidence)

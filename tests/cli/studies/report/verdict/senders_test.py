@@ -29,6 +29,36 @@ class Senders(PageTest):
         self.assertEqual(self.verdict(), {"verdict": "pause", "congested": "1", "link": "switch1 → host0"})
         self.assertIn("Congestion was found: switch1 → host0 (host) had links stopped for", self.text(".verdict"))
 
+    def test_on_servers_sending_at_the_rate_of_the_nic_is_no_congestion(self):
+        """A GPU's own link has ten times the rate of its NIC, so that flow control, a window or a rate holds it back all the time. One
+        message takes what it takes on an idle network. A ring of four, whose channels share the NICs, is bound by these."""
+        topology = {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 4, "spines": 1, "link_rate": "400 Gb/s", "link_delay": "500 ns",
+                    "server": {"design": "hgx_h100", "wiring": "rail"}}
+        one = {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 8]], "size": "16 MiB"}
+        ring = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "16 MiB", "algorithm": "ring",
+                "placement": {"stride": 8}}
+        for control in ("none", "dcqcn", "swift"):
+            network = {"mtu": "4096 B", "flow_control": "pfc", "buffer": {"size": "64 MiB"}, "congestion_control": control}
+            for workload in (one, ring):
+                _, file = self.simulate({"topology": topology, "network": network, "workload": workload,
+                                               "output": {"attribution": "full"}})
+                messages = table(file, "messages")
+                if workload is one:
+                    took = int(messages["delivered"][0] - messages["issued"][0])
+                    self.assertGreater(messages["part_transfer"][0], 0.998 * took, control)
+                # 2 x 3/4 of the bytes of the all-reduce leave each NIC (Patarasuk, Yuan 2009), in frames of 4096 B with 62 B of headers
+                # and 20 B of the wire.
+                size = (16 << 20) * (1 if workload is one else 1.5)
+                wire = size / 4096 * (4096 + 62 + 20) * 8 / 400e9
+                time = float(table(file, "jobs")["time"][0]) * 1e-12
+                self.assertLess(wire, time)
+                self.assertLess(time, 1.1 * wire)
+                self.show(file)
+                with self.subTest(control=control, workload=workload["kind"]):
+                    self.assertIn("A busy link bounds the run", self.text(".verdict"))
+                    self.assertRegex(self.text(".verdict"), r"server\d/nic0 → leaf0 \(nic\) was busy for (9\d|100) %")
+                    self.assertNotIn("Congestion, mostly", self.text(".verdict"))
+
     def test_larger_buffers_are_not_advised_where_a_link_is_full(self):
         """A ring that crosses one spine 16 times fills the leaves' links, so that twice the buffers save nothing."""
         order = [host for pair in zip(range(8), range(8, 16)) for host in pair]
