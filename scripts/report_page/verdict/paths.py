@@ -13,10 +13,17 @@ class Paths:
 
     def __init__(self, evidence):
         self.facts = evidence.facts
-        self.routing = str(self.facts.run.attribute("manifest/model", "routing", ""))
+        self.routing, self.key = self.routing_and_key()
         even = self.evenly_busy(evidence.blamed.row)
         self.routings = "" if even else self.other_routings()
         self.text = "" if even else ", ".join(text for text in (self.routings, self.other_balancing()) if text)
+
+    def routing_and_key(self):
+        """The routing between switches, and its key: on servers the machine's own leads to NICs, and the network has another one."""
+        name = self.facts.run.attribute("manifest/model", "network_routing", "")
+        if name:
+            return str(name), "topology.server.network_routing"
+        return str(self.facts.run.attribute("manifest/model", "routing", "")), "network.routing"
 
     @cached_property
     def choices(self):
@@ -37,7 +44,7 @@ class Paths:
     def other_routings(self):
         names = [f"`{name}`" for name in alternatives(self.routing)
                  if name not in BETWEEN_DIMENSIONS or self.choices[0] >= LONG_WAITS]
-        return f"another routing ({' or '.join(names).replace('`', '`network.routing: ', 1)})" if names else ""
+        return f"another routing ({' or '.join(names).replace('`', f'`{self.key}: ', 1)})" if names else ""
 
     def other_balancing(self):
         if self.routing in BY_HASH:

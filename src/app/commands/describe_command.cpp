@@ -55,6 +55,7 @@ void print_machine(const Experiment& experiment) {
   for (const auto& [key, count] : links)
     line("links, " + topology.link_classes[key.first], fmt::format("{} at {}", counted(count), to_text(key.second)));
   line("routing", experiment.routing_name);
+  if (const std::string between = experiment.network_routing_name(); !between.empty()) line("network routing", between);
   const NetworkParameters& network = experiment.network;
   line("fidelity", std::string(to_text(network.fidelity)));
   if (!network.without_effect.empty())

@@ -45,6 +45,8 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
                     {"routing", experiment.routing_name},
                     {"ranks", std::to_string(experiment.workload->ranks())},
                     {"fidelity", std::string(to_text(experiment.network.fidelity))}};
+  if (const std::string between = experiment.network_routing_name(); !between.empty())
+    manifest.model.emplace_back("network_routing", between);
   for (const auto& fact : experiment.workload->description()) manifest.model.push_back(fact);
   manifest.command_line = line.text;
   char host[256] = "";

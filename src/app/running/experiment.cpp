@@ -369,4 +369,10 @@ Experiment load_experiment(const ExperimentFile& file, const std::vector<std::pa
   return read_experiment(spec, file.name, parent.empty() ? "." : parent.string(), sharing);
 }
 
+std::string Experiment::network_routing_name() const {
+  const auto* servers = shape_of<ServerShape>(machine_of(*topology));
+  if (servers == nullptr || !servers->network) return "";
+  return servers->design.network_routing.empty() ? servers->network->routing : servers->design.network_routing;
+}
+
 }  // namespace weft

@@ -66,6 +66,8 @@ struct Experiment {
   std::unique_ptr<Topology> topology;
   NetworkParameters network;
   std::string routing_name;
+  /// Of servers: the routing between their NICs; empty without servers or a network.
+  std::string network_routing_name() const;
   std::unique_ptr<RoutingAlgorithm> routing;
   std::unique_ptr<Workload> workload;
   Placement placement;  ///< of its ranks

@@ -76,6 +76,22 @@ class Queueing(PageTest):
         helped, _ = self.simulate(experiment)
         self.assertLess(helped["simulated_time_ps"], summary["simulated_time_ps"] / 2)
 
+    def test_on_servers_the_routing_between_nics_is_advised(self):
+        """Each group of a dragonfly of servers sends to the next one over one link. The machine's own routing leads to NICs; that
+        between them has a key of its own."""
+        server = {"design": "hgx_h100", "wiring": "packed", "network_routing": "dragonfly_minimal_lanes"}
+        experiment = {"topology": {"kind": "dragonfly", "a": 2, "h": 2, "p": 8, "link_rate": "400 Gb/s", "link_delay": "500 ns",
+                                   "server": server},
+                      "network": {"mtu": "4096 B", "flow_control": "pfc", "buffer": {"size": "64 MiB"}},
+                      "workload": {"kind": "traffic", "pattern": "permutation", "shift": 16, "size": "4 MiB"}}  # fmt: skip
+        summary, file = self.simulate(experiment)
+        self.show(file)
+        self.assertIn("topology.server.network_routing: dragonfly_ugal", self.text(".verdict"))
+        self.assertNotIn("load_balancing", self.text(".verdict"))
+        server["network_routing"] = "dragonfly_ugal"
+        helped, _ = self.simulate(experiment)
+        self.assertLess(helped["simulated_time_ps"], 0.9 * summary["simulated_time_ps"])
+
     def test_messages_of_an_even_all_to_all_that_wait_behind_each_other(self):
         """Four leaves of four hosts, with two links to spines: 16 x 15 messages of 1 MiB, all handed over at once, take the link
         of a host 15 x 256 packets of 4,178 B and as many ACKs of 86 B, and each of the two links 4 x 12 / 2 times as much as one
