@@ -6,10 +6,9 @@ import re
 import numpy as np
 
 from report_page.values import packed
+from support.own_queues import IN_SERVERS, at_ends_of, own_queues
 from weft_results.nodes import is_host
 
-# Classes of links inside servers; those of class `nic` lead out of them, and into them.
-IN_SERVERS = ("gpu", "nvlink", "pcie")
 NUMBERS = ("rate", "delay", "bytes", "packets", "busy", "utilization", "peak_queue", "mean_queue", "dropped", "lost")
 
 
@@ -79,22 +78,13 @@ class Links:
     def reaches_host(self):
         return self.tiers[self.to_node] == 0
 
-    def nodes_that_touch(self, *classes):
-        """True for nodes at an end of a link of these classes."""
-        rows, touched = np.isin(self.link_class, classes), np.zeros(len(self.nodes), dtype=bool)
-        touched[self.from_node[rows]] = touched[self.to_node[rows]] = True
-        return touched
-
     def queues_own(self):
-        """Links whose queues hold what the accelerators of a host or server send themselves: they leave a host, in a server the port of
-        an accelerator, or a NIC towards the network."""
-        ports, inside = self.nodes_that_touch("gpu"), self.nodes_that_touch(*IN_SERVERS)
-        return self.leaves_host() | ports[self.from_node] | (self.link_class == "nic") & inside[self.from_node]
+        """Links whose queues hold what the accelerators of a host or server send themselves."""
+        return own_queues(self.link_class, self.source, self.target, self.source_name)
 
     def reaches_server(self):
         """Links to hosts, or from the network to the NIC of a server."""
-        inside = self.nodes_that_touch(*IN_SERVERS)
-        return self.reaches_host() | (self.link_class == "nic") & inside[self.to_node]
+        return self.reaches_host() | (self.link_class == "nic") & at_ends_of(self.target, self.source, np.isin(self.link_class, IN_SERVERS))
 
     def of_ends(self):
         """Links of hosts and servers: no routing, and no placement of others, changes what goes over them."""

@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from support.own_queues import own_queues
 from weft_commands.slices import exposed_times, rank_by_rank
 from weft_results import slowed_links
 
@@ -142,15 +143,24 @@ class Facts:
         """{name: {rate, bytes, busy, waiting}} of directions of links; the rate of those that the experiment slows down is
         that at which they sent on average.
 
-        `waiting` is the total time that all packets waited in front of the link: the time average of bytes in its queue
-        gives bytes times the time that each of them waits there (Little 1961), which are converted to packets."""
-        wanted = ["from_name", "to_name", "from_port", "rate", "bytes", "busy", "id", "packets", "mean_queue"]
+        `waiting` is the total time that all data packets waited in front of the link: the time average of bytes in its queue
+        gives bytes times the time that each of them waits there (Little 1961), divided by the bytes of a data packet. Other
+        packets, such as ACKs, are many and small, so that they are nearly none of the bytes. `bytes` are those of messages,
+        because an ideal network has no headers and no ACKs. Packets of a host's or server's own do not count as waiting there: on an
+        ideal network they wait before they are sent."""
+        wanted = ["from_name", "to_name", "from_port", "rate", "payload_bytes", "busy", "id", "bytes", "packets", "data_packets",
+                  "mean_queue"]
         if not self.run.has("links", *wanted):
             return {}
         links = self.run.table("links", wanted)
         end = self.run.simulated_time or 0
-        sizes = np.maximum(links["bytes"], 1)
-        waiting = links["mean_queue"] * end / sizes * links["packets"]
+        # What is not payload, headers and ACKs, is about the same for each packet.
+        headers = (links["bytes"] - links["payload_bytes"]) / np.maximum(links["packets"], 1)
+        size = links["payload_bytes"] / np.maximum(links["data_packets"], 1) + headers
+        own = np.zeros(len(size), dtype=bool)
+        if self.run.has("links", "link_class", "from", "to"):
+            own = own_queues(*(self.run.column("links", name) for name in ("link_class", "from", "to", "from_name")))
+        waiting = np.where(own, 0, links["mean_queue"] * end / np.maximum(size, 1))
         found = {}
         slowed = slowed_links.slowed_links(self.run)
         columns = [links[name].tolist() for name in wanted[:7]]

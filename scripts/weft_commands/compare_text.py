@@ -20,7 +20,7 @@ ALGORITHM = ("algorithm", lambda row: " -> ".join(dict.fromkeys(name for name in
 COUNT = ("count", lambda row: first_and_second(row["count"], "1"))
 KIND = ("kind", lambda row: row["kind"])
 WAITING = ("of it waiting", lambda row: first_and_second(row["waiting"], "ps"))
-BYTES = ("bytes", lambda row: first_and_second(row["bytes"], "B"))
+BYTES = ("bytes of messages", lambda row: first_and_second(row["bytes"], "B"))
 RATE = ("rate", lambda row: gigabits(row["rate"]))
 MEANING = ("", lambda row: row["meaning"])
 EXPOSED = ("exposed", lambda row: first_and_second(row["exposed"], "ps"))
@@ -36,7 +36,7 @@ def sections(found):
     yield ("Operators", "average of the ranks: compute, and exposed communication",
            found["operators"], [KIND, COUNT])
     yield "Ranks", "time of compute", found["ranks"], [EXPOSED]
-    yield "Links", "time that all packets spent there, waiting and being sent", found["links"], [WAITING, BYTES, RATE]
+    yield "Links", "time that data packets spent waiting there, and that it was sending", found["links"], [WAITING, BYTES, RATE]
     for table, rows in found["parts"].items():
         yield f"Parts of /{table}", "sum over all rows", rows, [MEANING]
     yield "Counts", "", found["counts"], []

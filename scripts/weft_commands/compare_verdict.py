@@ -119,7 +119,7 @@ def link(found):
     first, second = (rate_text(rate) for rate in row["rate"])
     rate = "" if first == second else f"; its rate is {second} instead of {first}"
     waiting = change_text(row["waiting"][1] - row["waiting"][0], "ps")
-    return (f"Of the links, {row['what']} changed most: all packets together spent {pair(row)} there, "
+    return (f"Of the links, {row['what']} changed most: all data packets together spent {pair(row)} there, "
             f"waiting ({waiting}) and being sent{rate}.")
 
 

@@ -207,7 +207,7 @@ class Numbers(Compare):
             links = table(path, "links")
             by_name = {row["what"]: row for row in found["links"]}
             place = ("first", "second").index(side)
-            for source, target, busy, size in zip(*(links[name] for name in ("from_name", "to_name", "busy", "bytes"))):
+            for source, target, busy, size in zip(*(links[name] for name in ("from_name", "to_name", "busy", "payload_bytes"))):
                 row = by_name[f"{source} -> {target}"]
                 self.assertEqual((row["busy"][place], row["bytes"][place]), (busy, size))
                 self.assertEqual(row[side], row["busy"][place] + row["waiting"][place])
@@ -234,6 +234,22 @@ class Numbers(Compare):
         self.assertEqual(row["busy"][1], 3 * one_packet)
         self.assertAlmostEqual(row["waiting"][1] / (3 * one_packet), 1, places=3)
         self.assertEqual(row["waiting"][0], 0)
+
+    def test_acks_do_not_count_as_packets_that_wait(self):
+        """The same, and the receiver sends 512 packets to host 4, whose ACKs pass the link at which three packets meet: they are
+        nearly all of its packets, and next to none of the bytes that wait there."""
+        sends = [*((i, 0, "4096 B") for i in (1, 2, 3)), (0, 4, "2 MiB")]
+        experiment = {"topology": {**STAR, "hosts": 5}, "network": {"mtu": "4096 B", "header": "62 B", "ack": "66 B"},
+                      "workload": {"kind": "program", "ranks": 5, "operations": [
+                          *({"rank": a, "send": size, "to": b} for a, b, size in sends),
+                          *({"rank": b, "recv": size, "from": a} for a, b, size in sends)]}}  # fmt: skip
+        alone = copy.deepcopy(experiment)
+        alone["workload"]["operations"] = [experiment["workload"]["operations"][i] for i in (3, 7)]
+        found = self.first_comparison(self.run_one(alone, "alone"), self.run_one(experiment, "crowd"))
+        row, = (row for row in found["links"] if row["what"] == "switch0 -> host0")
+        one_packet = (4096 + 62 + 20) * 8e12 / row["rate"][1]
+        self.assertAlmostEqual(row["waiting"][1] / (3 * one_packet), 1, delta=0.1)
+        self.assertEqual(row["bytes"], [0, 3 * 4096])
 
     def test_nothing_is_divided_by_nothing(self):
         without = self.run_one({**RING, "output": {}}, "without")
