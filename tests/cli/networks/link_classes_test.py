@@ -117,16 +117,18 @@ class LinkClasses(ProgramTest):
         self.assert_no_pauses(results, ("gpu", "pcie"))
 
     def test_identity(self):
-        path = self.write(self.experiment({**PFC, "congestion_control": "dcqcn"}, FROM_ALL))
-        one, reference = two_at_a_time([
-            lambda: self.simulate(path, output="one.h5"),
-            lambda: self.simulate(path, "--engine", "ns3-default", output="reference.h5")])
-        self.assertGreater(one[0]["congestion"]["pause_frames"], 0)
-        self.assertEqual(one[0]["fingerprint"], reference[0]["fingerprint"])
-        for ranks in (2, 3, 4, 8):
-            other = self.simulate(path, output="other.h5", ranks=ranks)
-            self.assertEqual(one[0]["fingerprint"], other[0]["fingerprint"], ranks)
-            self.assert_same_results(one[1], other[1])
+        for flow_control, counted in (("pfc", "pause_frames"), ("none", "packets_marked")):
+            network = {**PFC, "flow_control": flow_control, "congestion_control": "dcqcn"}
+            path = self.write(self.experiment(network, FROM_ALL), f"{flow_control}.yaml")
+            one, reference = two_at_a_time([
+                lambda path=path: self.simulate(path, output="one.h5"),
+                lambda path=path: self.simulate(path, "--engine", "ns3-default", output="reference.h5")])
+            self.assertGreater(one[0]["congestion"][counted], 0)
+            self.assertEqual(one[0]["fingerprint"], reference[0]["fingerprint"])
+            for ranks in (2, 3, 4, 8):
+                other = self.simulate(path, output="other.h5", ranks=ranks)
+                self.assertEqual(one[0]["fingerprint"], other[0]["fingerprint"], ranks)
+                self.assert_same_results(one[1], other[1])
 
     def test_a_deadlock_across_both_kinds_is_found(self):
         """The ring of deadlock_test.py with one link by pauses and the others by credits, and the reverse."""
