@@ -10,6 +10,7 @@
 #include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
 #include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/parameters/link_flow_control.hpp"
 #include "graph/machine/cluster_graph.hpp"
 #include "graph/machine/node_name.hpp"
 #include "graph/shapes/rails_shape.hpp"
@@ -213,6 +214,7 @@ void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
   if (const auto routing = spec ? spec->find("routing") : std::nullopt) require_few_lanes(*routing, experiment);
   experiment.network.faults = read_link_faults(experiment.network.fault_keys, *experiment.topology);
   const SwitchParameters& fabric = experiment.network.fabric;
+  flow_control_of_classes(fabric, *experiment.topology);  // refuses classes that the machine does not have
   if (experiment.network.fidelity == Fidelity::packet && experiment.routing->per_packet() &&
       fabric.load_balancing->at_switch() != nullptr)
     throw spec->at("load_balancing")

@@ -31,9 +31,14 @@ std::vector<bool> classes_inside_servers(const Topology& topology) {
 
 }  // namespace
 
+bool has_credits_inside_servers(const SwitchParameters& parameters) {
+  const bool may_overflow = parameters.buffer.size || parameters.buffer.queue;
+  return parameters.flow_control == FlowControl::pfc || (parameters.flow_control == FlowControl::none && may_overflow);
+}
+
 std::vector<FlowControl> flow_control_of_classes(const SwitchParameters& parameters, const Topology& topology) {
   std::vector<FlowControl> kinds(topology.link_classes.size(), parameters.flow_control);
-  if (parameters.flow_control == FlowControl::pfc) {
+  if (has_credits_inside_servers(parameters)) {
     const std::vector<bool> inside = classes_inside_servers(topology);
     for (std::size_t c = 0; c < kinds.size(); ++c)
       if (inside[c]) kinds[c] = FlowControl::credit;

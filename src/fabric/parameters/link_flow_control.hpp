@@ -9,10 +9,15 @@
 
 namespace weft {
 
-/// Of each class of links of a machine, in the order of Topology::link_classes. Unless `network.link_classes` says
-/// otherwise it is that of the network; but links inside servers have credits where the network has PFC: NVLink (Foley
-/// and Danskin, "Ultra-performance Pascal GPU and NVLink interconnect", IEEE Micro 37(2), 2017, doi:10.1109/MM.2017.37)
-/// and PCI Express (Base Specification 2.6) are credit-based and know no pause frames.
+/// Whether links inside servers have credits unless `network.link_classes` says otherwise: where the network has PFC,
+/// or no flow control and buffers that may overflow. NVLink (Foley and Danskin, "Ultra-performance Pascal GPU and
+/// NVLink interconnect", IEEE Micro 37(2), 2017, doi:10.1109/MM.2017.37) and PCI Express (Base Specification 2.6) are
+/// credit-based: they know no pause frames, and lose nothing for want of room. Where queues have no end, what waits
+/// inside a server waits there with and without credits.
+bool has_credits_inside_servers(const SwitchParameters& parameters);
+
+/// Of each class of links of a machine, in the order of Topology::link_classes: that of the network, or credits inside
+/// servers, or what `network.link_classes` says.
 /// Throws InputError for a class that the machine does not have.
 std::vector<FlowControl> flow_control_of_classes(const SwitchParameters& parameters, const Topology& topology);
 

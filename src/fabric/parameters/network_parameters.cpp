@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/parameters/link_flow_control.hpp"
 #include "routing/algorithm/routing_algorithm.hpp"
 #include "units/text.hpp"
 
@@ -206,8 +207,8 @@ Bytes NetworkParameters::min_wire() const {
   Bytes min = data_overhead();
   if (acks) min = std::min(min, control_wire());
   if (uses(fabric, FlowControl::pfc)) min = std::min(min, pause_wire);
-  // Beside pfc, links inside servers have credits.
-  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) min = std::min(min, grant_wire);
+  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc) || has_credits_inside_servers(fabric))
+    min = std::min(min, grant_wire);
   constexpr Bytes min_frame(64);  // IEEE 802.3 clause 3.2.8
   if (frames) min = std::min(min, min_frame + wire_overhead);
   if (fabric.cut_through) min = std::min(min, header);

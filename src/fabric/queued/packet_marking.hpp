@@ -17,7 +17,8 @@ class PacketMarking {
  public:
   PacketMarking(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  /// Host ports mark nothing: the packets that wait there are the host's own.
+  /// Only switches of the network mark: RFC 3168 and IEEE 802.1Q give a mark to routers and bridges. Packets that wait
+  /// in a host or inside a server (GPU, NVSwitch, PCIe switch, NIC) are its own; NVLink and PCI Express have no marks.
   void build();
   /// `came`: to its queue, in which `bytes` wait beside it.
   void mark(PortId port, const ClassQueue& queue, Packet& packet, Bytes bytes, Time came, Time now);

@@ -4,7 +4,6 @@
 
 namespace weft {
 
-// Host ports mark nothing: the packets that wait there are the host's own.
 void PacketMarking::build() {
   QueuedState& state = q_.state;
   const MarkingDiscipline& marking = *net_.parameters.fabric.ecn.marking;
@@ -12,7 +11,8 @@ void PacketMarking::build() {
   q_.state.marks_at_departure = marking.at_departure();
   q_.state.marks_at_arrival = !q_.state.marks_at_departure;
   for (const PortId p : net_.nodes.ports()) {
-    if (state.ports[p].of_host) continue;
+    const NodeId node = net_.nodes.all[net_.nodes.of_port[p]].id;
+    if (state.ports[p].of_host || net_.topology.graph.node(node).in_server) continue;
     const auto rate = net_.outputs[p].rate;
     const MarkedPort port{rate,
                           net_.parameters.congestion_control->default_marking(rate, q_.build.longest_round_trip()),

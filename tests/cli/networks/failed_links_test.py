@@ -73,6 +73,22 @@ class FailedLinks(ProgramTest):
             self.assertEqual((sent("leaf0", "server0/nic0"), sent("leaf1", "server0/nic0")), (0, 6 * 64_000))
             self.assertEqual(sent("server0/nic1", "leaf2") + sent("server0/nic1", "leaf3"), 6 * 64_000)
 
+    def test_a_switch_that_is_missing_from_the_start(self):
+        """With `reconvergence: 0 s` routing knows before the first packet: nothing is sent to spine0, and ECMP divides the
+        flows among seven ports, as on a machine of seven spines."""
+        def run(spines, **network):
+            summary, results = self.simulate({
+                "topology": {"kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": 8, "spines": spines, **LINKS},
+                "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "64 MiB"}, **network},
+                "workload": {"kind": "traffic", "pattern": "permutation", "shift": 8, "size": "256 KiB"}})  # fmt: skip
+            links = table(results, "links")
+            at_spine0 = (links["from_name"] == "spine0") | (links["to_name"] == "spine0")
+            return (summary["simulated_time_ps"], links["packets"][at_spine0].sum(),
+                    links["lost"].sum() + table(results, "queue_pairs")["timeouts"].sum())  # fmt: skip
+
+        missing = run(8, failures=[{"at": "0 s", "switch": "spine0"}], reconvergence="0 s")
+        self.assertEqual(missing, (run(7)[0], 0, 0))
+
     def test_a_failure_that_is_over_changes_nothing(self):
         """Messages that are sent after all links work again take the ways of the experiment's own routing."""
         def check(number, topology, routing):

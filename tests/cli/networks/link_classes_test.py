@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Flow control by class of links: inside servers credits, between them pauses. Neither loses anything, and links inside
-servers are never paused; deadlocks across both kinds are found."""
+servers are never paused and mark nothing; deadlocks across both kinds are found."""
 # Time limit: 600 s
 
 import pathlib
@@ -83,22 +83,52 @@ class LinkClasses(ProgramTest):
         inside, _ = self.simulate(self.experiment(network, TO_GPU_0), output="inside.h5")
         self.assertEqual(inside["packets_dropped"], 0)
 
+    def test_only_switches_of_the_network_mark(self):
+        """GPU 0 sends through its NIC to GPUs of the other server. On an idle network each flow would fill the NIC's link,
+        and together they wait before PCIe (512 Gb/s) and the NIC (400 Gb/s), but in no switch: a switch gets 400 Gb/s and
+        sends 400 Gb/s. So nothing is marked, whatever is asked for, and no CNP slows GPU 0 down. Where switches may drop
+        packets, a GPU still has credits for its own: none is lost on the way to the NIC."""
+        low = {"ecn": {"kmin": "1 kB", "kmax": "2 kB", "pmax": 1}}
+        for flows, network in [(2, {}), (4, {}), (4, low), (4, {"ecn": {"algorithm": "codel", "target": "100 ns"}}),
+                               (4, {"flow_control": "none"}),
+                               (4, {"link_classes": {"gpu": {"flow_control": "none"}}})]:
+            with self.subTest(flows=flows, network=network):
+                # GPUs 8 to 11 share two NICs: one of them takes 400 Gb/s.
+                workload = {**TO_GPU_0, "pairs": [[0, 8 + i] for i in range(flows)]}
+                summary, results = self.simulate(
+                    self.experiment({**PFC, "congestion_control": "dcqcn", **network}, workload))
+                self.assertTrue(summary["complete"])
+                self.assertEqual(sum(self.by_class(results, "marked").values()), 0)
+                self.assertEqual(table(results, "queue_pairs")["cnps"].sum(), 0)
+                if "link_classes" not in network:
+                    self.assertEqual(summary["packets_dropped"], 0)
+        # An incast from both servers is marked, and only where the leaf sends into a server.
+        _, results = self.simulate(self.experiment({**PFC, "congestion_control": "dcqcn"}, FROM_ALL))
+        marked = self.by_class(results, "marked")
+        self.assertGreater(marked["nic"], 0)
+        self.assertEqual({name: marked[name] for name in INSIDE}, dict.fromkeys(INSIDE, 0))
+        links, rows = table(results, "links"), table(results, "link_classes")
+        sender = dict(zip(links["id"].tolist(), links["from_name"]))
+        self.assertEqual({sender[link] for link in rows["link"][rows["marked"] > 0].tolist()}, {"switch0"})
+
     def test_a_class_may_be_told_otherwise(self):
         _, results = self.simulate(self.experiment({**PFC, "link_classes": {"nvlink": {"flow_control": "pfc"}}}))
         self.assertGreater(self.by_class(results, "pauses_sent")["nvlink"], 0)
         self.assert_no_pauses(results, ("gpu", "pcie"))
 
     def test_identity(self):
-        path = self.write(self.experiment({**PFC, "congestion_control": "dcqcn"}, FROM_ALL))
-        one, reference = two_at_a_time([
-            lambda: self.simulate(path, output="one.h5"),
-            lambda: self.simulate(path, "--engine", "ns3-default", output="reference.h5")])
-        self.assertGreater(one[0]["congestion"]["pause_frames"], 0)
-        self.assertEqual(one[0]["fingerprint"], reference[0]["fingerprint"])
-        for ranks in (2, 3, 4, 8):
-            other = self.simulate(path, output="other.h5", ranks=ranks)
-            self.assertEqual(one[0]["fingerprint"], other[0]["fingerprint"], ranks)
-            self.assert_same_results(one[1], other[1])
+        for flow_control, counted in (("pfc", "pause_frames"), ("none", "packets_marked")):
+            network = {**PFC, "flow_control": flow_control, "congestion_control": "dcqcn"}
+            path = self.write(self.experiment(network, FROM_ALL), f"{flow_control}.yaml")
+            one, reference = two_at_a_time([
+                lambda path=path: self.simulate(path, output="one.h5"),
+                lambda path=path: self.simulate(path, "--engine", "ns3-default", output="reference.h5")])
+            self.assertGreater(one[0]["congestion"][counted], 0)
+            self.assertEqual(one[0]["fingerprint"], reference[0]["fingerprint"])
+            for ranks in (2, 3, 4, 8):
+                other = self.simulate(path, output="other.h5", ranks=ranks)
+                self.assertEqual(one[0]["fingerprint"], other[0]["fingerprint"], ranks)
+                self.assert_same_results(one[1], other[1])
 
     def test_a_deadlock_across_both_kinds_is_found(self):
         """The ring of deadlock_test.py with one link by pauses and the others by credits, and the reverse."""
@@ -126,10 +156,11 @@ class LinkClasses(ProgramTest):
                 ({**PFC, "link_classes": {"nvlink": {"flow_control": "xon"}}}, "'xon'"),
                 ({**PFC, "link_classes": {"nvlink": {"flow": "pfc"}}}, "flow"),
                 ({**NETWORK, "link_classes": {"nic": {"flow_control": "pfc"}}}, "buffer.size")]:
-            done = weft("run", self.write(self.experiment(network), "wrong.yaml"), folder=self.folder)
-            self.assertEqual(done.code, EXIT_INPUT, done)
-            self.assertRegex(done.err, r"wrong.yaml:\d+: ")
-            self.assertIn(text, done.err)
+            for command in ("run", "describe"):
+                done = weft(command, self.write(self.experiment(network), "wrong.yaml"), folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertRegex(done.err, r"wrong.yaml:\d+: ")
+                self.assertIn(text, done.err)
 
 
 if __name__ == "__main__":
