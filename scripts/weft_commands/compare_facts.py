@@ -144,8 +144,8 @@ class Facts:
         that at which they sent on average.
 
         `waiting` is the total time that all data packets waited in front of the link: the time average of bytes in its queue
-        gives bytes times the time that each of them waits there (Little 1961), divided by the bytes of a data packet. Other
-        packets, such as ACKs, are many and small, so that they are nearly none of the bytes. `bytes` are those of messages,
+        gives bytes times the time that each of them waits there (Little 1961), divided by the bytes of a data packet. Bytes of
+        ACKs count as such of data packets, so that it is the most where a link carries mostly ACKs. `bytes` are those of messages,
         because an ideal network has no headers and no ACKs. Packets of a host's or server's own do not count as waiting there: on an
         ideal network they wait before they are sent."""
         wanted = ["from_name", "to_name", "from_port", "rate", "payload_bytes", "busy", "id", "bytes", "packets", "data_packets",

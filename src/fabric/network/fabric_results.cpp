@@ -19,11 +19,24 @@ Bytes peak_bytes(const OutputPort& port, const EarlierRates& rates) {
   return std::max(now, rates.peak(port.directed_link));
 }
 
-/// The `max` of them for which packets have waited most. Links differ, so the order is complete.
+/// Whether the packets that wait for a link are those that an accelerator or server sends itself: it leaves a host, in
+/// a server the port of an accelerator, or the server.
+bool queues_own(const ClusterGraph& graph, NodeId from, NodeId to) {
+  const auto is_end = [&graph](NodeId node) { return graph.is_host(node) || graph.node(node).in_server; };
+  if (graph.is_host(from)) return true;
+  if (!graph.node(from).in_server) return false;
+  const auto ends = graph.ports(from);
+  return !is_end(to) ||
+         std::any_of(ends.begin(), ends.end(), [&](const PortEnd& end) { return graph.is_host(end.peer); });
+}
+
+/// The `max` of them for which packets have waited most, those with queues of others' packets first. Links differ, so
+/// the order is complete.
 void keep_hottest(std::vector<HotLink>& links, std::size_t max) {
   const std::size_t count = std::min(max, links.size());
   std::partial_sort(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(count), links.end(),
                     [](const HotLink& a, const HotLink& b) {
+                      if (a.own_queue != b.own_queue) return b.own_queue;
                       return a.queue_byte_ps != b.queue_byte_ps ? a.queue_byte_ps > b.queue_byte_ps
                                                                 : a.directed_link < b.directed_link;
                     });
@@ -83,12 +96,16 @@ void FabricResults::settle_waits(ProcessGroup& group, Time end) {
 
 std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t max, Time end) const {
   std::vector<HotLink> links;
+  const ClusterGraph& graph = net_.topology.graph;
   for (const PortId p : net_.nodes.ports()) {
     const OutputPort& port = net_.outputs[p];
     if (port.waited == 0) continue;
     const Time busy = port.busy - std::max(Time(), port.free_at - end);
+    const LinkProperties& link = graph.link(LinkId(port.directed_link / 2));
+    const unsigned way = port.directed_link % 2;
+    const bool own = queues_own(graph, link.ends[way], link.ends[1 - way]);
     links.push_back(
-        {port.directed_link, p, busy, peak_bytes(port, net_.rates), static_cast<double>(port.waited), Bytes(-1)});
+        {port.directed_link, p, busy, peak_bytes(port, net_.rates), static_cast<double>(port.waited), Bytes(-1), own});
     if (links.size() >= 4 * max + 64) keep_hottest(links, max);
   }
   keep_hottest(links, max);

@@ -113,6 +113,7 @@ struct HotLink {
   Bytes peak_queue_bytes;
   double queue_byte_ps = 0;     ///< integral over time of the bytes that waited
   Bytes p99_queue = Bytes(-1);  ///< of its fullest class, bytes; -1 unless depths are kept
+  bool own_queue = false;       ///< packets that wait for it are those of the host or server that it leaves
 };
 
 /// A sample of a port for one interval; intervals in which it was idle have none.
