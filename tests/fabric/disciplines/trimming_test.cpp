@@ -60,7 +60,8 @@ TEST(trimming, headers_do_not_keep_data_from_a_link_for_ever) {
       "Gb/s, nvlink_delay: 26 ns, nics: 1, pcie_rate: 12 Gb/s, pcie_delay: 1 ps}}",
       network_of(
           "{mtu: 597 B, header: 4 B, wire_overhead: 12 B, buffer: {size: 101 kB}, trimming: true, load_balancing: "
-          "reps, selective_repeat: {timeout: 200 ms}}"));
+          "reps, selective_repeat: {timeout: 200 ms}, link_classes: {gpu: {flow_control: none}, nvlink: {flow_control: "
+          "none}, pcie: {flow_control: none}}}"));
   constexpr std::uint32_t gpus = 8;
   constexpr std::int64_t bytes = 88'728;
   for (std::uint32_t from = 0; from < gpus; ++from)

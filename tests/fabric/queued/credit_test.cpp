@@ -2,6 +2,7 @@
 // Credit-based flow control: throughput over the size of the buffer, and credits that survive losses.
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -112,6 +113,28 @@ TEST(credit, links_inside_servers_have_credits_beside_pfc) {
     for (std::size_t c = 0; c < kinds.size(); ++c)
       EXPECT_EQ(kinds[c], topology.link_classes[c] == "nic" ? FlowControl::pfc : FlowControl::credit)
           << topology.link_classes[c] << units;
+  }
+}
+
+// Neither loses a packet for want of room. Without limits of buffers nothing is lost, with and without credits.
+TEST(credit, links_inside_servers_have_credits_where_switches_may_drop) {
+  const std::string server =
+      "{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 1 us, server: {gpus: 2, inside: nvswitch, nics: 1, "
+      "nvlink_rate: 400 Gb/s, nvlink_delay: 100 ns, pcie_rate: 500 Gb/s, pcie_delay: 200 ns}}";
+  const std::pair<const char*, FlowControl> cases[] = {
+      {"{buffer: {size: 1 MiB}}", FlowControl::credit},
+      {"{buffer: {queue: 100 kB}}", FlowControl::credit},
+      {"{queues: output}", FlowControl::none},
+      {"{buffer: {size: 1 MiB}, link_classes: {gpu: {flow_control: none}, nvlink: {flow_control: none}, "
+       "pcie: {flow_control: none}}}",
+       FlowControl::none}};
+  for (const auto& [network, inside] : cases) {
+    const LeanMachine machine(server, network_of(network));
+    const Topology& topology = machine.topology;
+    const auto kinds = flow_control_of_classes(machine.parameters.fabric, topology);
+    for (std::size_t c = 0; c < kinds.size(); ++c)
+      EXPECT_EQ(kinds[c], topology.link_classes[c] == "nic" ? FlowControl::none : inside)
+          << topology.link_classes[c] << network;
   }
 }
 
