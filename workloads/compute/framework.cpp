@@ -204,7 +204,7 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
 }  // namespace
 
 void KernelCatalogue::Host::slow_down(double factor) {
-  for (Time* time : {&kernel, &collective, &attention, &router, &expert})
+  for (Time* time : {&kernel, &collective, &attention, &mlp, &router, &expert})
     *time = Time::from_ps(std::llround(std::min(static_cast<double>(time->ps()) * factor, 0x1p62)));
 }
 
@@ -216,6 +216,7 @@ KernelCatalogue::Host read_host(const Spec& map) {
   host.kernel = map.at("kernel").time();
   host.collective = map.at("collective").time();
   if (const auto value = map.find("attention")) host.attention = value->time();
+  if (const auto value = map.find("mlp")) host.mlp = value->time();
   if (const auto value = map.find("router")) host.router = value->time();
   if (const auto value = map.find("expert")) host.expert = value->time();
   if (const auto value = map.find("waits_for_chunks")) host.waits_for_chunks = value->boolean();

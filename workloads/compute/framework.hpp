@@ -205,9 +205,9 @@ struct KernelCatalogue {
   /// The process on the host that launches work on the device.
   struct Host {
     Time kernel, collective;  ///< for one of them
-    /// For what a pass of a block has of attention, of a mixture's router, and of each expert here, launches and all
-    /// else that the framework does there; 0: its launches.
-    Time attention, router, expert;
+    /// For what a pass of a block has of attention, of an MLP with its norm and residual, of a mixture's router, and of
+    /// each expert here, launches and all else that the framework does there; 0: its launches.
+    Time attention, mlp, router, expert;
     bool waits_for_chunks = false;    ///< goes on to the next pass of a chunk when the device has done this one
     bool waits_for_launches = false;  ///< goes on when the device has done what was launched last
     /// A CUDA graph launches all of attention, or of a mixture's router, in each pass of a block.

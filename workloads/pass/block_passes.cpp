@@ -60,11 +60,12 @@ class BlockBuilder : private PassBuilder {
     } else {
       mlp_.forward(mlp_.shape(block.mlp.inner, block.mlp.gated), "MLP", to, needed_only);
     }
-    if (needed_only && !block.mlp.mixture()) return;
+    if (needed_only && !block.mlp.mixture()) return host_takes(to, begin, host_.mlp);
     Work residual(setup_);
     residual.small(KernelPlace::mlp_residual, false, common_units(), mlp_of(block));
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
+    if (!block.mlp.mixture()) host_takes(to, begin, host_.mlp);
     if (!combined(block)) return;
     to.back().stream = Stream::expert;
     to.back().yields = true;
@@ -90,7 +91,7 @@ class BlockBuilder : private PassBuilder {
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const RecomputedModules& again = setup_.description->recompute_modules;
-    std::size_t begin = 0;
+    std::size_t begin = to.size();
     if (inputs_too)
       add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to, mlp_of(block));
     if (combined(block) && !to.empty()) to.back().stream = Stream::expert;
@@ -103,7 +104,12 @@ class BlockBuilder : private PassBuilder {
       if (inputs_too) mixture_.route_back(block.mlp, to);
     } else {
       const FeedForward mlp = mlp_.shape(block.mlp.inner, block.mlp.gated);
-      if (inputs_too && again.mlp) mlp_.forward(mlp, "MLP again", to);
+      if (inputs_too && again.mlp) {
+        begin = to.size();
+        mlp_.forward(mlp, "MLP again", to);
+        host_takes(to, begin, host_.mlp);
+        begin = to.size();
+      }
       mlp_.backward(mlp, to, inputs_too, weights_too);
     }
     if (inputs_too) {
@@ -115,6 +121,8 @@ class BlockBuilder : private PassBuilder {
     if (block.mlp.mixture()) {
       host_takes(to, begin, host_.router);
       in_graph(to, begin, graphs_router());
+    } else {
+      host_takes(to, begin, host_.mlp);
     }
     // Where another pass goes beside, nothing waits for the gradients of weights, which come last.
     const bool weights_last = combined(block) && inputs_too && weights_too;

@@ -67,6 +67,32 @@ class Host(ProgramTest):
         self.assertGreater(ranks["part_host"][0], summary["simulated_time_ps"] / 2)
         self.assertEqual(ranks["compute"][0] + ranks["part_host"][0] + ranks["part_idle"][0], summary["simulated_time_ps"])
 
+    def test_the_host_of_dense_blocks(self):
+        """Steps of Megatron-LM's functional tests on eight H100s: GPT, 12 blocks of 512, 4 sequences of 1,024 in a micro-batch, 32 in a
+        batch, so that n tensor ranks have n micro-batches (NVIDIA/Megatron-LM, tests/functional_tests/test_cases/gpt,
+        golden_values_dev_dgx_h100.json, commits 3c13e613 and 08165aba, medians of `iteration-time`). Two tensor ranks take 115.4 ms:
+        24 blocks of 4.8 ms at most, a quarter for each pass of attention and of the MLP. With these, one and four
+        tensor ranks take 12 and 48 of them. What a step has once is in them, so that four must come out too long."""
+        measured, blocks = {1: 56.5e-3, 2: 115.4e-3, 4: 200e-3}, {1: 12, 2: 24, 4: 48}
+        host = measured[2] / blocks[2] / 4
+        framework = (SOURCE / "workloads/frameworks/megatron_core.yaml").read_text()
+        there = f"host: {{kernel: 7 us, collective: 20 us, attention: {host * 1e6:.0f} us, mlp: {host * 1e6:.0f} us}}"
+        self.assertIn("host: {kernel: 7 us, collective: 20 us}", framework)
+        (self.folder / "python.yaml").write_text(framework.replace("host: {kernel: 7 us, collective: 20 us}", there))
+        gpt = {"model_type": "gpt2", "vocab_size": 50304, "n_positions": 1024, "n_embd": 512, "n_layer": 12, "n_head": 8}
+        (self.folder / "gpt.json").write_text(json.dumps(gpt))
+        for tensor, seconds in measured.items():
+            path = self.write({"topology": {"kind": "server", "design": "hgx_h100"}, "network": {"fidelity": "ideal"}, "workload": {
+                "kind": "training", "model": "gpt.json", "device": "h100-sxm", "framework": "python.yaml", "micro_batch": 4,
+                "parallelism": {"tensor": tensor, "data": 8 // tensor, "sharding": "optimizer"}, "micro_batches": tensor,
+                "sequence_length": 1024}})  # fmt: skip
+            found = json.loads(self.run_weft("workload", path, "--json").out)
+            with self.subTest(tensor=tensor):
+                self.assertGreater(found["critical_path"]["host_seconds"], 0.99 * blocks[tensor] * 4 * host)
+                self.assertLess(abs(found["ideal_step_seconds"] / seconds - 1), 0.25)
+                launches = json.loads(self.run_weft("workload", path, "--json", "--set", "workload.framework=megatron_core").out)
+                self.assertLess(launches["ideal_step_seconds"], 0.25 * seconds)
+
     def test_each_expert_is_a_launch(self):
         """Transformer Engine calls cuBLAS for each expert (te_grouped_gemm): a block of Mixtral 8x7B has two GEMMs of experts
         forward (w1 and w3 in one, and w2) and four backward. A catalogue without `expert_streams` has one grouped kernel for all
