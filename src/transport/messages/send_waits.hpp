@@ -81,7 +81,7 @@ class SendWaits {
   /// Before put_on_wire(): the packet of `now` takes `time` on the slowest link of its path.
   void occupy_slowest(Time now, Time time) {
     send_behind_own(now);
-    slowest_free_ = std::max(slowest_free_, now) + time;
+    slowest_free_ = bounded_sum(std::max(slowest_free_, now), time);
     if (shared_ != nullptr) shared_->occupy(now, time);
   }
   /// A message is posted. What of a wait was before it is known from now on, and never turns out to be for a lost

@@ -18,8 +18,8 @@ class SharedLink {
  public:
   /// The packet that leaves the host at `now`, not before any earlier one, takes `time` here.
   void occupy(Time now, Time time) {
-    free_ = std::max(free_, now) + time;
-    total_ += time;
+    free_ = bounded_sum(std::max(free_, now), time);
+    total_ = bounded_sum(total_, time);
   }
   /// For how long it was busy until `now`, which is not before the last packet left the host.
   Time busy_until(Time now) const { return total_ - std::max(Time(), free_ - now); }

@@ -227,6 +227,22 @@ TEST(message_times, waiting_behind_itself_at_a_slower_link_is_sending) {
   }
 }
 
+// The host sends 4,000 packets in a moment, of which each takes the last link an hour: longer than time can tell.
+TEST(message_times, packets_that_a_slower_link_never_sends) {
+  SendWaits waits;
+  SharedLink link;
+  waits.share(link);
+  for (std::int64_t i = 0; i < 4000; ++i) {
+    waits.occupy_slowest(Time::from_us(i), Time::longest_wait());
+    waits.put_on_wire(Time::from_us(i), Time::from_us(i + 1), false);
+  }
+  waits.wait_for(SendWaits::Reason::window, Time::from_us(4000));
+  const Time later = Time::from_s(100 * 24 * 3600LL);
+  const SendTimes times = waits.until(later);
+  EXPECT_EQ(times.sent, later);
+  EXPECT_EQ(times.window + times.nic, Time());
+}
+
 // With one packet in flight the slow link is idle for the rest of each round trip.
 TEST(message_times, a_window_that_leaves_a_slower_link_idle) {
   constexpr std::int64_t packets = 40, delay = 1'000'000;
