@@ -95,9 +95,9 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now
   pair.listed = false;
   const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
   transmit(port, now, packet);
-  if (pair.slowest.is_later()) [[unlikely]]
-    pair.waits.occupy_slowest(now, pair.slowest.time_of(Bytes(packet.payload), net_.links.profile(pair.path_profile()),
-                                                        net_.parameters.data_overhead()));
+  if (pair.waits.has_slower_link()) [[unlikely]]
+    pair.waits.occupy_slower_link(now, Bytes(packet.payload), net_.links.profile(pair.path_profile()),
+                                  net_.parameters.data_overhead());
   pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
   list_if_ready(host, number, now);
   if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
@@ -166,11 +166,11 @@ std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, NodeId destinati
   const auto number = static_cast<std::uint32_t>(list.size());
   const std::uint32_t profile = net_.links.profile_of_path(node.id, destination, number);
   QueuePair& pair = list.emplace_back(destination, number, profile);
-  pair.slowest = SlowestLink(net_.links.profile(profile), net_.parameters.mtu, net_.parameters.data_overhead());
-  if (pair.slowest.is_later()) {
+  const SlowestLink slowest(net_.links.profile(profile), net_.parameters.mtu, net_.parameters.data_overhead());
+  if (slowest.is_later()) {
     const std::uint32_t out = net_.links.way_out(node.id, destination, number);
-    if (net_.links.full_packet_time(out) == pair.slowest.of_full_packet())
-      pair.waits.share(hosts_[node.host].shared_links.of(out));
+    const bool inside = net_.links.full_packet_time(out) == slowest.of_full_packet();
+    pair.waits.follow(slowest, inside ? &hosts_[node.host].shared_links.of(out) : nullptr);
   }
   return number;
 }

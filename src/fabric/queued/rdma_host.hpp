@@ -9,7 +9,6 @@
 #include "fabric/load_balancing/load_balancing.hpp"
 #include "fabric/packet/host_timers.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
-#include "transport/messages/ideal_time.hpp"
 #include "transport/messages/receiver_table.hpp"
 #include "transport/messages/send_waits.hpp"
 #include "transport/messages/shared_link.hpp"
@@ -50,7 +49,6 @@ struct Connection {
   std::uint32_t credits = 0;       ///< received in all, modulo 2^32, if they can be lost
   std::uint32_t pulls = 0;         ///< the same of pulls
   SendWaits waits;
-  SlowestLink slowest;
   std::uint32_t round_trip_packets = 0;      ///< full ones that fill the idle path there and back
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };

@@ -270,10 +270,9 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   const Time longer = q_.outages.slows() ? q_.outages.longer(port_index, size.busy) : Time();
   if (longer > Time() && (packet.flags & packet_last) != 0) net_.messages[packet.message].slower += longer;
   q_.departures.launch(port_index, now, packet, size);
-  if (connection.slowest.is_later()) [[unlikely]]
-    connection.waits.occupy_slowest(now,
-                                    connection.slowest.time_of(payload, net_.links.profile(connection.path_profile),
-                                                               net_.parameters.data_overhead()));
+  if (connection.waits.has_slower_link()) [[unlikely]]
+    connection.waits.occupy_slower_link(now, payload, net_.links.profile(connection.path_profile),
+                                        net_.parameters.data_overhead());
   connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
   if (longer > Time()) [[unlikely]]
     connection.waits.slow_down(longer);
@@ -481,12 +480,12 @@ std::uint32_t RdmaNic::open(const LocalNode& node, NodeId destination) {
   const auto number = static_cast<std::uint32_t>(connections.size());
   Connection& connection = connections.emplace_back(destination, number);
   connection.path_profile = net_.links.profile_of_path(node.id, destination, number);
-  connection.slowest =
-      SlowestLink(net_.links.profile(connection.path_profile), net_.parameters.mtu, net_.parameters.data_overhead());
-  if (connection.slowest.is_later()) {
+  const SlowestLink slowest(net_.links.profile(connection.path_profile), net_.parameters.mtu,
+                            net_.parameters.data_overhead());
+  if (slowest.is_later()) {
     const std::uint32_t out = net_.links.way_out(node.id, destination, number);
-    if (net_.links.full_packet_time(out) == connection.slowest.of_full_packet())
-      connection.waits.share(q_.state.hosts[node.host].shared_links.of(out));
+    const bool inside = net_.links.full_packet_time(out) == slowest.of_full_packet();
+    connection.waits.follow(slowest, inside ? &q_.state.hosts[node.host].shared_links.of(out) : nullptr);
   }
   std::uint16_t port = 0;
   const RouteRequest request{node.id, destination, number};

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/messages/ideal_time.hpp"
 #include "transport/messages/message.hpp"
 #include "transport/messages/packet.hpp"
 #include "transport/messages/send_waits.hpp"
@@ -99,7 +98,6 @@ class QueuePair {
   /// In the NIC's round-robin list of queue pairs that have something to send.
   bool listed = false;
   SendWaits waits;
-  SlowestLink slowest;
 
  private:
   NodeId destination_;

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "transport/messages/ideal_time.hpp"
 #include "transport/messages/shared_link.hpp"
 #include "units/time.hpp"
 
@@ -76,18 +78,24 @@ class SendWaits {
     wire_free_ = end;
     since_from(end);
   }
-  /// The slowest link of its path, if it is in the host's server; it lives longer than this.
-  void share(SharedLink& link) { shared_ = &link; }
-  /// Before put_on_wire(): the packet of `now` takes `time` on the slowest link of its path.
-  void occupy_slowest(Time now, Time time) {
+  /// The path of a queue pair that has one slower link than the first. `shared`: the slowest, if it is in the host's
+  /// server; it lives longer than this.
+  void follow(const SlowestLink& slowest, SharedLink* shared) {
+    slower_ = std::make_unique<SlowerLink>(SlowerLink{slowest, Time(), Time(), shared});
+  }
+  bool has_slower_link() const { return slower_ != nullptr; }
+  /// If it has, before put_on_wire(): the packet of `now` is sent on the slowest link after all earlier ones. `path`
+  /// and `overhead`: as for ideal_message_time().
+  void occupy_slower_link(Time now, Bytes payload, const std::vector<PathLink>& path, Bytes overhead) {
     send_behind_own(now);
-    slowest_free_ = bounded_sum(std::max(slowest_free_, now), time);
-    if (shared_ != nullptr) shared_->occupy(now, time);
+    const Time time = slower_->slowest.time_of(payload, path, overhead);
+    slower_->free = bounded_sum(std::max(slower_->free, now), time);
+    if (slower_->shared != nullptr) slower_->shared->occupy(now, time);
   }
   /// A message is posted. What of a wait was before it is known from now on, and never turns out to be for a lost
   /// packet, if others' packets were a reason for it: how much of it they were is known as a whole only.
   void post(Time now) {
-    if (shared_ != nullptr) settle(now);
+    if (slower_ && slower_->shared != nullptr) settle(now);
   }
   /// The packet that was put on the wire last takes longer by `time`, because the link is slower than it should be.
   void slow_down(Time time) {
@@ -121,23 +129,26 @@ class SendWaits {
   };
   Split split(Time now) const {
     const Time open = std::max(Time(), now - since_);
-    Split wait;
-    wait.own = std::clamp(slowest_free_ - since_, Time(), open);
-    if (shared_ != nullptr)
-      wait.others = std::clamp(shared_->busy_until(now) - busy_before_ - wait.own, Time(), open - wait.own);
+    Split wait{Time(), Time(), open};
+    if (!slower_) return wait;
+    wait.own = std::clamp(slower_->free - since_, Time(), open);
+    if (slower_->shared != nullptr) {
+      const Time busy = slower_->shared->busy_until(now) - slower_->busy_before;
+      wait.others = std::clamp(busy - wait.own, Time(), open - wait.own);
+    }
     wait.rest = open - wait.own - wait.others;
     return wait;
   }
   void since_from(Time time) {
     since_ = time;
-    if (shared_ != nullptr) busy_before_ = shared_->busy_until(time);
+    if (slower_ && slower_->shared != nullptr) slower_->busy_before = slower_->shared->busy_until(time);
   }
   void send_behind_own(Time now) {
-    const Time own = reason_ == Reason::none ? Time() : split(now).own;
-    if (own == Time()) return;
+    if (!slower_ || reason_ == Reason::none) return;
+    const Time own = split(now).own;
     (last_again_ ? repeated_ : sent_) += own;
     since_ += own;
-    busy_before_ += own;
+    slower_->busy_before += own;
   }
   void settle(Time now) {
     if (reason_ != Reason::none) {
@@ -149,17 +160,22 @@ class SendWaits {
     since_from(std::max(now, wire_free_));
   }
 
-  Time since_;         // it has waited for reason_, and not before wire_free_
-  Time wire_free_;     // end of its last packet on the wire
-  Time slowest_free_;  // the same on the slowest link of its path, where that is not the first one
-  Time busy_before_;   // shared_, until since_
-  SharedLink* shared_ = nullptr;
+  Time since_;      // it has waited for reason_, and not before wire_free_
+  Time wire_free_;  // end of its last packet on the wire
   Reason reason_ = Reason::none;
   bool last_again_ = false;
   Time sent_;
   Time repeated_;
   Time slowed_;
   std::array<Time, 4> waited_{};  // [reasons but none]
+  /// Allocated for it alone: a process has a million queue pairs, and most have no such link.
+  struct SlowerLink {
+    SlowestLink slowest;
+    Time free;                     ///< end of its last packet there
+    Time busy_before;              ///< `shared`, until since_
+    SharedLink* shared = nullptr;  ///< with others of its host
+  };
+  std::unique_ptr<SlowerLink> slower_;
 };
 
 }  // namespace weft

@@ -231,9 +231,10 @@ TEST(message_times, waiting_behind_itself_at_a_slower_link_is_sending) {
 TEST(message_times, packets_that_a_slower_link_never_sends) {
   SendWaits waits;
   SharedLink link;
-  waits.share(link);
+  const std::vector<PathLink> path{{Bandwidth::from_gbps(100), Time()}, {Bandwidth::from_bps(8), Time()}};
+  waits.follow(SlowestLink(path, Bytes(3600), Bytes()), &link);  // 8 b/s: an hour
   for (std::int64_t i = 0; i < 4000; ++i) {
-    waits.occupy_slowest(Time::from_us(i), Time::longest_wait());
+    waits.occupy_slower_link(Time::from_us(i), Bytes(3600), path, Bytes());
     waits.put_on_wire(Time::from_us(i), Time::from_us(i + 1), false);
   }
   waits.wait_for(SendWaits::Reason::window, Time::from_us(4000));
