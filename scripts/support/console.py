@@ -101,6 +101,10 @@ def guarded(command):
         return EXIT_ENVIRONMENT
     except OSError as error:
         return output_failed(error)
+    finally:
+        # What is done keeps its exit code: while it ends, Python puts back handlers that end it by the signal.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def wrong_input():
