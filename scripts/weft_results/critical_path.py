@@ -171,7 +171,7 @@ class RoundTrips:
         if not rate:
             return MAX_TIME
         size, latency = int(self.messages["bytes"][row]), self.latency(row, rate)
-        frames = self.on_wire(self.sizes["mtu"]) + self.sizes["ack"] + self.sizes["wire_overhead"]
+        frames = self.on_wire(max(self.sizes["mtu"], self.sizes["server_mtu"])) + self.sizes["ack"] + self.sizes["wire_overhead"]
         wait = 2 * latency + picoseconds(frames - self.on_wire(self.window), rate)
         sent = size + ahead * rate // (8 * 10**12)
         return max(wait, 0) * max(-(-sent // self.window), 1)
@@ -200,7 +200,7 @@ def sizes_of(run):
     except (ResultsError, AttributeError):
         return None
     found = {}
-    for key, default in BYTES.items():
+    for key, default in BYTES.items() | {("server_mtu", network.get("mtu", BYTES["mtu"]))}:
         match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]i|[kMGT]|)B\s*", str(network.get(key, default)))
         if not match:
             return None

@@ -13,6 +13,8 @@ from draw import MS, NS, RATE_UNITS, SIZE_UNITS, TIME_UNITS, US  # noqa: E402
 def frames(d, network):
     if d.chance(0.5):
         network["mtu"] = d.size(256, 9000) if d.chance(0.85) else d.size(1, 65535)
+    if d.chance(0.2):
+        network["server_mtu"] = d.size(256, 65535) if d.chance(0.85) else d.size(1, 65535)
     if d.chance(0.25):
         network["header"] = d.size(1, 200)
     if d.chance(0.25):

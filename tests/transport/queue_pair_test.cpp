@@ -26,8 +26,9 @@ constexpr std::uint32_t number = 33;
 /// A queue pair of source with its pool.
 struct Sender {
   MessagePool pool;
-  QueuePair pair{destination, number, 0};
-  Bytes mtu = 4096_B;
+  explicit Sender(Bytes full = 4096_B) : mtu(full), pair(destination, number, 0, full) {}
+  Bytes mtu;
+  QueuePair pair;
   Bytes window = Bytes::max();
 
   std::uint32_t post(Bytes bytes, bool notify = false) {
@@ -38,8 +39,8 @@ struct Sender {
     pair.post(Time(), slot, pool);
     return slot;
   }
-  bool ready() const { return pair.ready(window, mtu); }
-  Packet send(bool counted = true) { return pair.next_packet(Time(), source, mtu, counted, pool); }
+  bool ready() const { return pair.ready(window); }
+  Packet send(bool counted = true) { return pair.next_packet(Time(), source, counted, pool); }
   std::vector<Packet> send_all(bool counted = true) {
     std::vector<Packet> packets;
     while (ready()) packets.push_back(send(counted));
@@ -93,8 +94,7 @@ TEST(queue_pair, sizes_around_the_mtu) {
 }
 
 TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_numbers) {
-  Sender sender;
-  sender.mtu = 100_B;
+  Sender sender(100_B);
   const std::vector<Bytes> sizes{250_B, 0_B, 100_B, 1_B, 0_B, 0_B, 301_B};
   std::vector<std::uint32_t> slots;
   for (const Bytes size : sizes) slots.push_back(sender.post(size));
@@ -124,8 +124,7 @@ TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_nu
 }
 
 TEST(queue_pair, the_window_opens_with_the_byte_that_makes_room) {
-  Sender sender;
-  sender.mtu = 1000_B;
+  Sender sender(1000_B);
   sender.window = 3500_B;
   sender.post(10'000_B);
   EXPECT_EQ(sender.send_all().size(), 3U);  // a fourth would make 4000
@@ -141,8 +140,7 @@ TEST(queue_pair, the_window_opens_with_the_byte_that_makes_room) {
 
 TEST(queue_pair, a_short_last_packet_fits_where_a_full_one_does_not) {
   for (const Bytes last : {499_B, 500_B, 501_B}) {
-    Sender sender;
-    sender.mtu = 1000_B;
+    Sender sender(1000_B);
     sender.window = 2500_B;
     sender.post(2000_B + last);
     sender.send();
@@ -152,8 +150,7 @@ TEST(queue_pair, a_short_last_packet_fits_where_a_full_one_does_not) {
 }
 
 TEST(queue_pair, a_window_below_the_mtu_sends_packet_by_packet) {
-  Sender sender;
-  sender.mtu = 1000_B;
+  Sender sender(1000_B);
   sender.window = 1_B;
   sender.post(2500_B);
   for (const std::int64_t payload : {1000, 1000, 500}) {
@@ -169,8 +166,7 @@ TEST(queue_pair, a_window_below_the_mtu_sends_packet_by_packet) {
 }
 
 TEST(queue_pair, empty_messages_need_no_room_but_a_window_that_is_not_exceeded) {
-  Sender sender;
-  sender.mtu = 1000_B;
+  Sender sender(1000_B);
   sender.window = 1000_B;
   sender.post(1000_B);
   sender.post(0_B);
@@ -181,8 +177,7 @@ TEST(queue_pair, empty_messages_need_no_room_but_a_window_that_is_not_exceeded) 
   sender.pair.acknowledge(1000_B);
   EXPECT_EQ(sender.send_all().size(), 1U);
   // Beyond the window, by a packet larger than it, nothing follows.
-  Sender narrow;
-  narrow.mtu = 1000_B;
+  Sender narrow(1000_B);
   narrow.window = 999_B;
   narrow.post(1000_B);
   narrow.post(0_B);
@@ -206,8 +201,7 @@ TEST(queue_pair, more_bytes_acknowledged_than_sent_are_a_bug) {
 }
 
 TEST(queue_pair, beyond_4_gib) {
-  Sender sender;
-  sender.mtu = 65'535_B;
+  Sender sender(65'535_B);
   const Bytes bytes = 4 * Bytes::kib(1024 * 1024) + 5_B;  // 65537 full packets, which are 2^32 - 1, and 6 bytes
   const std::uint32_t slot = sender.post(bytes);
   Bytes sent;
@@ -229,8 +223,7 @@ TEST(queue_pair, beyond_4_gib) {
 }
 
 TEST(queue_pair, a_window_beyond_4_gib) {
-  Sender sender;
-  sender.mtu = 65'535_B;
+  Sender sender(65'535_B);
   sender.window = 4 * Bytes::kib(1024 * 1024) + 65'535_B;  // 65538 packets less one byte
   sender.post(sender.window + 10 * sender.mtu);
   EXPECT_EQ(sender.send_all().size(), 65'538U);
@@ -242,8 +235,7 @@ TEST(queue_pair, random_messages_windows_and_acks_against_lists) {
     auto draw = [seed, count = std::uint64_t{0}](std::int64_t n) mutable {
       return static_cast<std::int64_t>(random_below(static_cast<std::uint64_t>(n), seed, 0, count++));
     };
-    Sender sender;
-    sender.mtu = Bytes(1 + draw(2000));
+    Sender sender(Bytes(1 + draw(2000)));
     sender.window = Bytes(1 + draw(8000));
     std::deque<std::int64_t> to_send;      // payloads of packets
     std::deque<std::int64_t> outstanding;  // of those on their way
@@ -279,7 +271,7 @@ TEST(queue_pair, random_messages_windows_and_acks_against_lists) {
 }
 
 TEST(queue_pair, completions_come_in_the_order_of_posting) {
-  QueuePair pair(destination, number, 0);
+  QueuePair pair(destination, number, 0, 4096_B);
   std::deque<std::uint64_t> naive;
   for (std::uint64_t i = 0; i < 5000; ++i) {
     if (naive.empty() || random_below(2, 3, 0, i) == 0) {

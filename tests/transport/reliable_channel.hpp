@@ -25,13 +25,14 @@ struct ChannelRules {
   Time packet_time = Time::from_ps(1000);
   std::int64_t window = 16;  ///< packets
   std::uint64_t first = 0;   ///< first sequence number
+  Bytes mtu{100};
 };
 
 /// Sends `sizes` messages and checks on the way that they are delivered once, in order, with their descriptors.
 class ReliableChannel {
  public:
   ReliableChannel(const RecoveryRules& rules, const ChannelRules& channel)
-      : sender(NodeId(1), 0, channel.first), receiver(channel.first), rules_(rules), channel_(channel) {}
+      : sender(NodeId(1), 0, channel.mtu, channel.first), receiver(channel.first), rules_(rules), channel_(channel) {}
 
   MessagePool pool;
   ReliableSender sender;
@@ -46,7 +47,7 @@ class ReliableChannel {
       Message message;
       message.bytes = Bytes(sizes[i]);
       message.token = i;
-      sender.post(pool.add(message), pool, rules_);
+      sender.post(pool.add(message), pool);
     }
     while (step()) ASSERT_LT(packets, 2'000'000U) << "no progress";
     EXPECT_EQ(delivered, sizes.size());
@@ -73,7 +74,7 @@ class ReliableChannel {
   bool can_send() {
     if (!sender.has_packet()) return false;
     return sender.in_flight() == Bytes() ||
-           sender.in_flight() + sender.next_payload(pool, rules_) <= channel_.window * rules_.mtu;
+           sender.in_flight() + sender.next_payload(pool) <= channel_.window * channel_.mtu;
   }
 
   // The next thing that happens; false if nothing will.
@@ -96,7 +97,7 @@ class ReliableChannel {
   }
 
   void send() {
-    Packet packet = sender.next_packet(now, NodeId(0), pool, rules_);
+    Packet packet = sender.next_packet(now, NodeId(0), pool);
     if (!can_send()) packet.flags |= packet_ask;
     ++packets;
     free_at_ = now + channel_.packet_time;
@@ -169,7 +170,7 @@ class ReliableChannel {
 
   std::uint64_t packets_until(std::uint64_t message) const {
     std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i <= message; ++i) sum += packet_count(Bytes(sizes_[i]), rules_.mtu);
+    for (std::uint64_t i = 0; i <= message; ++i) sum += packet_count(Bytes(sizes_[i]), channel_.mtu);
     return sum;
   }
 

@@ -22,7 +22,6 @@ using test::ReliableChannel;
 RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
   RecoveryRules rules;
   rules.kind = kind;
-  rules.mtu = 100_B;
   rules.timeout = 320_ns;
   rules.timeout_low = 100_ns;
   rules.ack_interval = ack_interval;
@@ -42,21 +41,23 @@ std::int64_t sum(const std::vector<std::int64_t>& sizes) {
   return result;
 }
 
+constexpr Bytes mtu(100);
+
 /// A sender with `count` full packets in messages of `per_message` each.
 struct Lone {
   explicit Lone(const RecoveryRules& recovery, int count, int per_message, std::uint64_t first = 0)
-      : rules(recovery), sender(NodeId(1), 7, first) {
+      : rules(recovery), sender(NodeId(1), 7, mtu, first) {
     for (int at = 0; at < count; at += per_message) {
       Message message;
-      message.bytes = std::min(per_message, count - at) * rules.mtu;
-      sender.post(pool.add(message), pool, rules);
+      message.bytes = std::min(per_message, count - at) * mtu;
+      sender.post(pool.add(message), pool);
     }
   }
   /// Numbers of the next `count` packets, or of all that are waiting. A packet each 10 ps.
   std::vector<std::uint32_t> send(int count = 1000) {
     std::vector<std::uint32_t> numbers;
     for (int i = 0; i < count && sender.has_packet(); ++i) {
-      packets.push_back(sender.next_packet(now, NodeId(0), pool, rules));
+      packets.push_back(sender.next_packet(now, NodeId(0), pool));
       EXPECT_EQ(packets.back().queue_pair, 7U);
       if ((packets.back().flags & packet_last) != 0) pool.release(packets.back().message);
       numbers.push_back(packets.back().psn);
@@ -239,7 +240,7 @@ TEST(reliable_sender, an_overtaken_ack_of_what_is_acknowledged_means_nothing) {
       const auto late = lone.sender.on_ack(lone.now, 0, 1, lone.pool, lone.rules);
       EXPECT_EQ(late.acked, 0_B);
       EXPECT_EQ(late.lost, 0_B);
-      EXPECT_EQ(lone.sender.in_flight(), flying * lone.rules.mtu) << acked;
+      EXPECT_EQ(lone.sender.in_flight(), flying * mtu) << acked;
     }
   }
 }

@@ -44,21 +44,37 @@ void add_connection(PairVolume& pair, std::uint32_t communicator, std::uint32_t 
     pair.connections.push_back(connection);
 }
 
+const NodeProperties& host_of(const Experiment& experiment, std::uint32_t rank) {
+  return experiment.topology->graph.node(experiment.placement.host(rank));
+}
+
+Bytes mtu_between(const Experiment& experiment, std::uint32_t sender, std::uint32_t peer) {
+  return experiment.network.mtu_between(host_of(experiment, sender), host_of(experiment, peer));
+}
+
+bool in_one_server(const Experiment& experiment, std::uint32_t sender, std::uint32_t peer) {
+  const std::uint32_t server = host_of(experiment, sender).block;
+  return server != no_block && server == host_of(experiment, peer).block;
+}
+
 void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, double times, std::uint32_t index,
                 const Experiment& experiment, std::map<std::uint32_t, PeerVolumes>& of_rank) {
   const NetworkParameters& network = experiment.network;
   for (std::uint32_t lane = 0; lane < algorithm.lanes(call); ++lane) {
     const std::uint32_t channel = lane % algorithm.channels(call);
-    PeerVolumes& peers = of_rank[rank_of(algorithm, call, index, channel, experiment.placement)];
+    const std::uint32_t sender = rank_of(algorithm, call, index, channel, experiment.placement);
+    PeerVolumes& peers = of_rank[sender];
     const auto stream = algorithm.steps(call, index, lane);
     for (Step step; stream->next(step);) {
       for (std::uint32_t i = 0; i < step.send_count(); ++i) {
-        PairVolume& pair = peers[rank_of(algorithm, call, step.send_to(i), channel, experiment.placement)];
+        const std::uint32_t peer = rank_of(algorithm, call, step.send_to(i), channel, experiment.placement);
+        PairVolume& pair = peers[peer];
+        const Bytes mtu = mtu_between(experiment, sender, peer);
         add_connection(pair, call.communicator->id(), channel);
         const std::int64_t whole = step.bytes / step.slice;
         const Bytes rest = step.bytes - whole * step.slice;
         const auto add = [&](std::int64_t number, Bytes slice) {
-          add_messages(pair, times * static_cast<double>(number), wire_bytes(call.tuning.protocol, slice), network.mtu,
+          add_messages(pair, times * static_cast<double>(number), wire_bytes(call.tuning.protocol, slice), mtu,
                        network.acks);
         };
         if (whole > 0) add(whole, step.slice);
@@ -194,6 +210,7 @@ class VolumeCounts {
     result.data_packets = rounded(data_packets_);
     result.control_packets = rounded(control_packets_);
     result.packet_hops = rounded(packet_hops_);
+    result.hops_inside_servers = rounded(hops_inside_servers_);
     result.operations = rounded(operations_);
     result.busiest_compute = busiest_compute_;
     for (const auto& [kind, count] : of_kind_) result.operations_of_kind[kind] = rounded(count);
@@ -220,7 +237,8 @@ class VolumeCounts {
       if (operation.kind == Operation::Kind::compute && operation.worker == Worker::device)
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send) {
-        add_messages(peers[operation.peer.value()], 1, operation.bytes, experiment_.network.mtu, false);
+        const Bytes mtu = mtu_between(experiment_, chosen.rank, operation.peer.value());
+        add_messages(peers[operation.peer.value()], 1, operation.bytes, mtu, false);
         add_connection(peers[operation.peer.value()], no_slot, 0);
       }
       if (operation.kind == Operation::Kind::collective) {
@@ -252,13 +270,15 @@ class VolumeCounts {
     // Control packets take a path of the same length and classes the other way.
     const auto path = trace_path(*experiment_.topology, *experiment_.routing,
                                  RouteRequest{experiment_.placement.host(sender), experiment_.placement.host(peer), 0});
-    packet_hops_ += weight * (pair.packets + control) * static_cast<double>(path.size());
+    const double hops = weight * (pair.packets + control) * static_cast<double>(path.size());
+    packet_hops_ += hops;
+    if (in_one_server(experiment_, sender, peer)) hops_inside_servers_ += hops;
     for (const auto& hop : path) wire_[experiment_.topology->link_class[hop.directed_link / 2]] += weight * wire;
   }
 
   const Experiment& experiment_;
   double messages_ = 0, connections_ = 0, payload_ = 0, data_packets_ = 0, control_packets_ = 0, packet_hops_ = 0,
-         operations_ = 0;
+         hops_inside_servers_ = 0, operations_ = 0;
   std::vector<double> wire_;
   std::map<std::string, double> of_kind_;
   Time busiest_compute_;

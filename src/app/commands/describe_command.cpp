@@ -60,10 +60,12 @@ void print_machine(const Experiment& experiment) {
   line("fidelity", std::string(to_text(network.fidelity)));
   if (!network.without_effect.empty())
     line("without effect in it", fmt::format("{}", fmt::join(network.without_effect, ", ")));
-  line("packets", fmt::format("{} payload, {} overhead; {}", to_text(network.mtu), to_text(network.data_overhead()),
-                              network.acks ? fmt::format("an ACK of {} each, window {}",
-                                                         to_text(network.control_wire()), to_text(network.window))
-                                           : "no ACKs, unlimited window"));
+  const std::string inside = network.server_mtu ? fmt::format(", {} inside servers", to_text(*network.server_mtu)) : "";
+  line("packets",
+       fmt::format("{} payload{}, {} overhead; {}", to_text(network.mtu), inside, to_text(network.data_overhead()),
+                   network.acks ? fmt::format("an ACK of {} each, window {}", to_text(network.control_wire()),
+                                              to_text(network.window))
+                                : "no ACKs, unlimited window"));
 }
 
 void print_workload(const Experiment& experiment) {
@@ -96,14 +98,23 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
 }
 
 /// Packet by packet, and what a long run can do instead.
-void print_packet_hops(const Volume& volume) {
+void print_packet_hops(const Volume& volume, const NetworkParameters& network) {
   constexpr double long_run = 600;  // s
+  constexpr Bytes large = Bytes::kib(32);
   const double seconds = static_cast<double>(volume.packet_hops) / 1e7;
   line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops), seconds));
-  if (seconds > long_run)
-    line("instead", fmt::format("--set network.fidelity=ideal: about {:.0f} s, without queues; more in "
-                                "docs/concepts/performance.md#runs-that-take-too-long",
-                                static_cast<double>(volume.messages) / 1e6));
+  if (seconds <= long_run) return;
+  const double inside = static_cast<double>(volume.hops_inside_servers) / 1e7;
+  const Bytes now = network.server_mtu.value_or(network.mtu);
+  const double larger =
+      seconds - inside + inside * static_cast<double>(now.count()) / static_cast<double>(large.count());
+  const bool mostly_inside = larger < seconds / 2;
+  if (mostly_inside)
+    line("instead", fmt::format("--set network.server_mtu='32 KiB': about {:.0f} s, with queues", larger));
+  line(mostly_inside ? "or" : "instead",
+       fmt::format("--set network.fidelity=ideal: about {:.0f} s, without queues; more in "
+                   "docs/concepts/performance.md#runs-that-take-too-long",
+                   static_cast<double>(volume.messages) / 1e6));
 }
 
 void print_volume(const Experiment& experiment) {
@@ -124,7 +135,7 @@ void print_volume(const Experiment& experiment) {
   line("data packets", counted(volume.data_packets));
   line("ACKs and credits", counted(volume.control_packets));
   if (experiment.network.fidelity == Fidelity::packet)
-    print_packet_hops(volume);
+    print_packet_hops(volume, experiment.network);
   else
     line("time to simulate",
          fmt::format("about {:.0f} s at 1 M messages/s", static_cast<double>(volume.messages) / 1e6));

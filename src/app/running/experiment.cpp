@@ -159,7 +159,7 @@ void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
 // Times of packets are added up without a look (Time::longest_wait()).
 void require_links(const Experiment& experiment, const Spec& place) {
   const NetworkParameters& network = experiment.network;
-  const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
+  const Bytes longest = std::max(network.max_mtu() + network.data_overhead(), network.control_wire());
   const ClusterGraph& graph = experiment.topology->graph;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));

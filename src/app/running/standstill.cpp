@@ -22,7 +22,7 @@ Time longest_try(const Experiment& experiment) {
   Time link;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& one = graph.link(LinkId(l));
-    link = std::max(link, one.delay + serialization_time(network.mtu + network.data_overhead(), one.rate));
+    link = std::max(link, one.delay + serialization_time(network.max_mtu() + network.data_overhead(), one.rate));
   }
   return link + network.switch_latency + network.recovery.timeout;
 }

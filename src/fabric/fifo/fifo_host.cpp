@@ -21,7 +21,7 @@ inline void FifoModel::wake_sender(const LocalNode& node, FifoHost& host, Time n
 void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, Time now) {
   QueuePair& pair = host.queue_pairs[queue_pair];
   if (pair.listed) return;
-  if (!pair.ready(net_.sizes.window, net_.sizes.mtu))
+  if (!pair.ready(net_.sizes.window(pair.mtu())))
     return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
   pair.waits.wait_for(SendWaits::Reason::nic, now);
   pair.listed = true;
@@ -93,7 +93,7 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now
   }
   QueuePair& pair = host.queue_pairs[number];
   pair.listed = false;
-  const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
+  const Packet packet = pair.next_packet(now, node.id, net_.parameters.acks, net_.messages);
   transmit(port, now, packet);
   if (pair.waits.has_slower_link()) [[unlikely]]
     pair.waits.occupy_slower_link(now, Bytes(packet.payload), net_.links.profile(pair.path_profile()),
@@ -165,11 +165,12 @@ std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, NodeId destinati
   auto& list = hosts_[node.host].queue_pairs;
   const auto number = static_cast<std::uint32_t>(list.size());
   const std::uint32_t profile = net_.links.profile_of_path(node.id, destination, number);
-  QueuePair& pair = list.emplace_back(destination, number, profile);
-  const SlowestLink slowest(net_.links.profile(profile), net_.parameters.mtu, net_.parameters.data_overhead());
+  const Bytes mtu = net_.links.mtu(node.id, destination);
+  QueuePair& pair = list.emplace_back(destination, number, profile, mtu);
+  const SlowestLink slowest(net_.links.profile(profile), mtu, net_.parameters.data_overhead());
   if (slowest.is_later()) {
     const std::uint32_t out = net_.links.way_out(node.id, destination, number);
-    const bool inside = net_.links.full_packet_time(out) == slowest.of_full_packet();
+    const bool inside = net_.links.packet_time(out, mtu) == slowest.of_full_packet();
     pair.waits.follow(slowest, inside ? &hosts_[node.host].shared_links.of(out) : nullptr);
   }
   return number;
@@ -182,8 +183,8 @@ std::uint64_t FifoModel::post(const LocalNode& node, std::uint32_t queue_pair, T
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
   message.issued = now;
-  message.packets = packet_count(message.bytes, net_.sizes.mtu);
-  message.ideal = ideal_message_time(net_.links.profile(pair.path_profile()), message.bytes, net_.parameters.mtu,
+  message.packets = packet_count(message.bytes, pair.mtu());
+  message.ideal = ideal_message_time(net_.links.profile(pair.path_profile()), message.bytes, pair.mtu(),
                                      net_.parameters.data_overhead());
   if (message.notify != 0) pair.push_completion(message.token);
   pair.post(now, net_.messages.add(message), net_.messages);

@@ -74,7 +74,7 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   LocalNetwork& net = net_;  // loaded once
   OutputPort& port = net.outputs[port_index];
   if (net.sampler.due(port, now)) net.sampler.flush(port, now, Bytes());
-  Time serialization = port.control_packet;
+  Time serialization;
   Bytes wire = net.sizes.control_wire;
   if (packet.kind == PacketKind::data) {
     wire = Bytes(packet.payload) + net.sizes.data_overhead;
@@ -85,6 +85,8 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
       net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
       if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source(), now, port.free_at);
     }
+  } else {
+    serialization = net.sizes.control_time(port, packet);
   }
   const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;

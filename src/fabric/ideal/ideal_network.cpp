@@ -66,17 +66,17 @@ void IdealNetwork::handle(const IdealEvent& event) {
   }
 }
 
-IdealMessage IdealNetwork::shape_of(const Message& message) const {
+IdealMessage IdealNetwork::shape_of(const IdealPath& path, const Message& message) const {
   const auto packets = static_cast<std::int64_t>(message.packets);
-  const Bytes payload = message.bytes - (packets - 1) * parameters_.mtu;
-  return {packets, payload + parameters_.data_overhead(), payload};
+  const Bytes payload = message.bytes - (packets - 1) * path.mtu;
+  return {packets, payload + parameters_.data_overhead(), payload, path.mtu};
 }
 
 Time IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
   Class& known = classes_[path];
   if (known.asked != message.bytes) {
     known.asked = message.bytes;
-    known.idle = idle_time(known.path, shape_of(message), full_wire_);
+    known.idle = idle_time(known.path, shape_of(known.path, message));
   }
   return known.idle;
 }
@@ -116,7 +116,7 @@ std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now
   message.destination = flow.destination;
   message.queue_pair = queue_pair;
   message.issued = now;
-  message.packets = packet_count(message.bytes, parameters_.mtu);
+  message.packets = packet_count(message.bytes, classes_[flow.path].path.mtu);
   require_time(flow, message, now);
   message.ideal = idle_time_of(flow.path, message);
   message.next = no_slot;
@@ -139,12 +139,12 @@ std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now
 Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   if (path.out == 0) return now;
-  const IdealMessage shape = shape_of(message);
+  const IdealMessage shape = shape_of(path, message);
   Time* const free = &free_[flow.links];
   IdealFront front;
   Time last;
   for (std::uint32_t i = 0; i < path.out; ++i) {
-    const Time here = last_packet_time(path.links[i], shape, full_wire_);
+    const Time here = last_packet_time(path.links[i], shape);
     if (i == 0) {
       front.first = std::max(now, free[0]);
       front.last = front.first + (shape.packets - 1) * path.links[0].full;
@@ -178,9 +178,9 @@ void IdealNetwork::serve_next(std::uint32_t number, Time now) {
   Flow& flow = flows_[number];
   const Message& message = flights_[flow.head].message;
   const IdealPath& path = classes_[flow.path].path;
-  const IdealMessage shape = shape_of(message);
+  const IdealMessage shape = shape_of(path, message);
   const IdealLink& link = path.links[path.out];
-  const Time last = last_packet_time(link, shape, full_wire_);
+  const Time last = last_packet_time(link, shape);
   const Time work = work_on(link, shape, last);
   flow.begin = now;
   busy_[flow.links + path.out] += work;
@@ -207,11 +207,11 @@ void IdealNetwork::run_port(std::uint32_t number, Time now) {
 
 void IdealNetwork::leave(Flow& flow, std::uint32_t slot, Time now) {
   Message& message = flights_[slot].message;
-  const IdealMessage shape = shape_of(message);
   const IdealPath& path = classes_[flow.path].path;
+  const IdealMessage shape = shape_of(path, message);
   const IdealLink& link = path.links[path.out];
   message.ahead = flow.begin - message.issued;
-  message.at_host.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
+  message.at_host.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape));
   if (message.notify != 0 && !parameters_.acks && path.out == 0)
     push(now, Kind::sent, flow.host.value(), message.id, message.token);
   fly(flow, slot, now);
@@ -221,9 +221,9 @@ void IdealNetwork::leave(Flow& flow, std::uint32_t slot, Time now) {
 void IdealNetwork::fly(Flow& flow, std::uint32_t slot, Time now) {
   Flight& flight = flights_[slot];
   const IdealPath& path = classes_[flow.path].path;
-  const IdealMessage shape = shape_of(flight.message);
+  const IdealMessage shape = shape_of(path, flight.message);
   Time* const free = &free_[flow.links];
-  Time last = last_packet_time(path.links[path.out], shape, full_wire_);
+  Time last = last_packet_time(path.links[path.out], shape);
   IdealFront front;
   front.last = now - last;
   front.first = shape.packets == 1 ? front.last : flow.begin;
@@ -231,7 +231,7 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, Time now) {
   flight.port = no_slot;
   for (auto i = path.out + 1; i < path.links.size(); ++i) {
     const IdealLink& link = path.links[i];
-    const Time here = last_packet_time(link, shape, full_wire_);
+    const Time here = last_packet_time(link, shape);
     front = next_link(path, i, front, shape.packets, last, free[i]);
     free[i] = front.last + here;
     const Time work = work_on(link, shape, here);

@@ -129,7 +129,7 @@ class IdealNetwork final : public HostNetwork {
   void handle(const IdealEvent& event);
   Host& host_state(NodeId host) { return host_states_[local_of_host_[host]]; }
   Flow& flow_of(NodeId host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
-  IdealMessage shape_of(const Message& message) const;
+  IdealMessage shape_of(const IdealPath& path, const Message& message) const;
   std::uint32_t intern(IdealPath path);
   std::uint32_t source_port(std::uint32_t directed_link);
   DestinationPort& destination_port(std::uint32_t directed_link);
@@ -152,7 +152,6 @@ class IdealNetwork final : public HostNetwork {
 
   const Topology& topology_;
   const NetworkParameters& parameters_;
-  Bytes full_wire_;
   int process_;
   IdealPaths ways_;
   PerNode<std::vector<std::uint16_t>> owner_of_host_;  // [hosts]

@@ -10,7 +10,6 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
                            const NetworkParameters& parameters, const RoutingAlgorithm& routing)
     : topology_(topology),
       parameters_(parameters),
-      full_wire_(parameters.mtu + parameters.data_overhead()),
       process_(process),
       ways_(topology, parameters, routing),
       owner_of_host_(owners_of_hosts(topology, partition.owner)) {

@@ -10,21 +10,21 @@
 #include "support/basics/contract.hpp"
 
 namespace weft {
-Time last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire) {
-  if (message.last == full_wire) return link.full;
+Time last_packet_time(const IdealLink& link, const IdealMessage& message) {
+  if (message.last_payload == message.full_payload) return link.full;
   if (link.frame_payload == 0) return serialization_time(message.last, link.rate);
   const std::int64_t payload = message.last_payload.count();
   const std::int64_t frames = std::max<std::int64_t>(1, (payload + link.frame_payload - 1) / link.frame_payload);
   return serialization_time(Bytes(payload + frames * link.frame_overhead), link.rate);
 }
 
-Time idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire) {
+Time idle_time(const IdealPath& path, const IdealMessage& message) {
   IdealFront front;
-  Time last = last_packet_time(path.links[0], message, full_wire);
+  Time last = last_packet_time(path.links[0], message);
   front.last_full = (message.packets - 2) * path.links[0].full;
   front.last = (message.packets - 1) * path.links[0].full;
   for (std::uint32_t i = 1; i < path.links.size(); ++i) {
-    const Time here = last_packet_time(path.links[i], message, full_wire);
+    const Time here = last_packet_time(path.links[i], message);
     front = next_link(path, i, front, message.packets, last, Time());
     last = here;
   }
@@ -76,13 +76,15 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
   const auto count = static_cast<std::uint32_t>(hops.size());
   const auto peer = [&](std::uint32_t i) { return i + 1 < count ? hops[i + 1].node : destination; };
   Found found;
+  const Bytes mtu = parameters_.mtu_between(graph.node(source), graph.node(destination));
+  found.path.mtu = mtu;
   for (std::uint32_t i = 0; i < count; ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const Time latency = parameters_.latency_of(graph.node(peer(i)));
-    found.path.links.push_back(
-        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu, true), link.rate),
-         link.delay + latency, head_time(peer(i), link.rate), link.framing.payload,
-         std::uint32_t{link.framing.overhead} + link.framing.answer});
+    found.path.links.push_back({link.rate,
+                                serialization_time(parameters_.data_wire(link.framing, mtu, true), link.rate),
+                                link.delay + latency, head_time(peer(i), link.rate), link.framing.payload,
+                                std::uint32_t{link.framing.overhead} + link.framing.answer});
     found.directed_links.push_back(hops[i].directed_link);
   }
   const auto& links = found.path.links;
@@ -102,12 +104,13 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
 Time IdealPaths::control_time(const RouteRequest& flow) const {
   const ClusterGraph& graph = topology_.graph;
   const std::vector<PathHop> hops = trace_path(topology_, routing_, flow);
+  const Bytes mtu = parameters_.mtu_between(graph.node(flow.source), graph.node(flow.destination));
   Time time;
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const bool last = i + 1 == hops.size();
     const Time latency = last ? Time() : parameters_.latency_of(graph.node(hops[i + 1].node));
-    const Time whole = serialization_time(parameters_.control_wire(link.framing), link.rate);
+    const Time whole = serialization_time(parameters_.control_wire(link.framing, mtu), link.rate);
     const Time head = last ? Time() : head_time(hops[i + 1].node, link.rate);
     time += (head > Time() ? std::min(head, whole) : whole) + link.delay + latency;
   }

@@ -28,8 +28,9 @@ struct IdealLink {
 /// A message as a link sees it: all packets but the last are full.
 struct IdealMessage {
   std::int64_t packets = 1;
-  Bytes last;          ///< wire bytes of the last packet
-  Bytes last_payload;  ///< of these
+  Bytes last;  ///< wire bytes of the last packet
+  Bytes last_payload;
+  Bytes full_payload;  ///< of packets before
 };
 
 /// When a message's packets begin on the link that has been reached: the first, the last full and the last one.
@@ -45,11 +46,12 @@ struct IdealPath {
   std::vector<IdealLink> links;
   std::uint32_t out = 0;
   std::uint32_t in = 0;
+  Bytes mtu;
   friend bool operator==(const IdealPath&, const IdealPath&) = default;
 };
 
 /// Serialisation of the last packet on `link`, and of the whole message.
-Time last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire);
+Time last_packet_time(const IdealLink& link, const IdealMessage& message);
 inline Time work_on(const IdealLink& link, const IdealMessage& message, Time last_time) {
   return (message.packets - 1) * link.full + last_time;
 }
@@ -81,7 +83,7 @@ inline IdealFront next_link(const IdealPath& path, std::uint32_t at, const Ideal
 }
 
 /// From the first bit at the source to the last bit at the destination, alone on an idle network.
-Time idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire);
+Time idle_time(const IdealPath& path, const IdealMessage& message);
 
 /// Finds the paths of flows. One object for all flows of a process.
 class IdealPaths {

@@ -120,18 +120,19 @@ std::uint32_t LinkTable::way_in(NodeId source, NodeId destination, std::uint32_t
 
 std::uint32_t LinkTable::way_out(NodeId source, NodeId destination, std::uint32_t queue_pair) const {
   std::uint32_t slowest = no_slot;
+  const Bytes full = mtu(source, destination);
   bool inside = true;
   follow(source, destination, queue_pair, [&](const PortEnd& end) {
     const std::uint32_t link = directed(end.link, end.direction);
-    if (inside && (slowest == no_slot || full_packet_time(link) > full_packet_time(slowest))) slowest = link;
+    if (inside && (slowest == no_slot || packet_time(link, full) > packet_time(slowest, full))) slowest = link;
     inside = inside && is_end(end.peer);
   });
   return slowest;
 }
 
-Time LinkTable::full_packet_time(std::uint32_t directed_link) const {
+Time LinkTable::packet_time(std::uint32_t directed_link, Bytes payload) const {
   const LinkFraming& framing = topology_.graph.link(LinkId(directed_link / 2)).framing;
-  return serialization_time(parameters_.data_wire(framing, parameters_.mtu), times(directed_link).rate);
+  return serialization_time(parameters_.data_wire(framing, payload), times(directed_link).rate);
 }
 
 void LinkTable::change(std::uint32_t directed_link, const LinkTimes& times) {

@@ -35,6 +35,10 @@ class LinkTable {
   Time head_time(NodeId node, Bandwidth rate) const;
   void set_port_times(OutputPort& port, Bandwidth rate) const;
 
+  /// Payload of a full packet between two hosts.
+  Bytes mtu(NodeId source, NodeId destination) const {
+    return parameters_.mtu_between(topology_.graph.node(source), topology_.graph.node(destination));
+  }
   /// Number of the path of a queue pair among those that differ.
   std::uint32_t profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair);
   const std::vector<PathLink>& profile(std::uint32_t number) const { return profiles_[number]; }
@@ -45,8 +49,8 @@ class LinkTable {
   /// The slowest directed link on the way from the host out of its server, including that of the NIC, or all the way to
   /// another host inside.
   std::uint32_t way_out(NodeId source, NodeId destination, std::uint32_t queue_pair) const;
-  /// Time of a full packet on a directed link.
-  Time full_packet_time(std::uint32_t directed_link) const;
+  /// Time of a data packet of `payload` bytes on a directed link.
+  Time packet_time(std::uint32_t directed_link, Bytes payload) const;
 
   // Changes, before the run -------------------------------------------------------------------------------------------
   /// The other processes do not know of it until settle().

@@ -26,8 +26,10 @@ class PacketSizes {
   Bytes data_overhead;  ///< wire bytes of a data packet beyond its payload
   Bytes control_wire;   ///< wire bytes of an ACK or credit
   Bytes wire_overhead;  ///< preamble and gap of a frame
-  Bytes window;         ///< payload that may be unacknowledged; without ACKs as much as there is
 
+  /// Payload that a queue pair whose full packets have `full` bytes may have unacknowledged: inside servers as many
+  /// packets as elsewhere, if they are larger. Without ACKs as much as there is.
+  Bytes window(Bytes full) const { return full == mtu ? window_ : server_window_; }
   /// Of any packet, where links have no framing of their own.
   Bytes wire_of(const Packet& packet) const;
   /// Without preamble and gap.
@@ -38,16 +40,26 @@ class PacketSizes {
       if (Bytes(packet.payload) == mtu) [[likely]]
         return {mtu + data_overhead, port.full_packet};
     } else if (packet.kind <= PacketKind::cnp) {
-      return {control_wire, port.control_packet};
+      return {control_wire, control_time(port, packet)};
     }
     return odd_wire_time(port, packet);
+  }
+  /// Of an ACK or credit.
+  Time control_time(const OutputPort& port, const Packet& packet) const {
+    if (answers_differ_ && port.framed) [[unlikely]]
+      return answer_time(port, packet);
+    return port.control_packet;
   }
   /// Time of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
   Time odd_time(const OutputPort& port, const Packet& packet, Bytes wire) const;
 
  private:
+  Time answer_time(const OutputPort& port, const Packet& packet) const;
   WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;
 
+  Bytes window_;
+  Bytes server_window_;
+  bool answers_differ_;  // inside servers they are those of other packets
   const Topology& topology_;
   const NetworkParameters& parameters_;
 };

@@ -106,7 +106,8 @@ void Fabric::shrink_epoch(Time length) {
 
 Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const {
   const OutputPort& output = net_->outputs[net_->nodes.port(node, port)];
-  if (packet.kind != PacketKind::data && packet.kind != PacketKind::frame) return output.control_packet;
+  if (packet.kind != PacketKind::data && packet.kind != PacketKind::frame)
+    return net_->sizes.control_time(output, packet);
   return net_->sizes.odd_time(output, packet, net_->sizes.wire_of(packet));
 }
 

@@ -16,6 +16,7 @@ struct BufferRules {
   const BufferSharing* sharing = nullptr;  ///< how much of them a queue may hold; outlives the buffer
   Bytes reserve;                           ///< of each ingress queue, beside the shared bytes
   Bytes xon_offset;                        ///< a paused ingress queue resumes that far below its threshold
+  Bytes largest_frame;                     ///< that the switch gets
 };
 
 /// Accounting of one switch by ingress port and traffic class, as shared-memory switches do it. Thresholds are those of
@@ -54,12 +55,12 @@ class SharedBuffer {
     return Place::headroom;
   }
 
-  /// Admits a frame if there is so much room that another one of up to `largest` bytes would not have to pause its
-  /// sender (must_pause() says no): mostly, and with half of the arithmetic. Otherwise it does nothing.
-  bool admit_easily(std::size_t queue, Bytes frame, Bytes largest) {
+  /// Admits a frame if there is so much room that another one would not have to pause its sender (must_pause() says
+  /// no): mostly, and with half of the arithmetic. Otherwise it does nothing.
+  bool admit_easily(std::size_t queue, Bytes frame) {
     Queue& q = queues_[queue];
     const Bytes used = used_ + more_shared(q.bytes, frame);
-    const Bytes held = shared_part(q.bytes + frame + largest);
+    const Bytes held = shared_part(q.bytes + frame + rules_.largest_frame);
     if (q.in_headroom > Bytes()) return false;
     if ((used > known_use_ || held > known_limit_) && !fits_anew(used, held, q.rate)) [[unlikely]]
       return false;
@@ -69,9 +70,10 @@ class SharedBuffer {
   }
   /// admit_easily() would succeed, as far as this is known without arithmetic: a frame that leaves at once need not be
   /// admitted.
-  bool has_plenty(std::size_t queue, Bytes frame, Bytes largest) const {
+  bool has_plenty(std::size_t queue, Bytes frame) const {
     const Queue& q = queues_[queue];
-    return q.in_headroom == Bytes() && used_ + frame <= known_use_ && q.bytes + frame + largest <= known_limit_;
+    return q.in_headroom == Bytes() && used_ + frame <= known_use_ &&
+           q.bytes + frame + rules_.largest_frame <= known_limit_;
   }
 
   /// No queue needs headroom while `more` bytes come in, through whichever port, and none leave: no queue holds more
@@ -113,10 +115,10 @@ class SharedBuffer {
     used_ -= more_shared(q.bytes, frame);
   }
 
-  /// The queue's sender has to stop: another frame of up to `largest` bytes might not fit outside the headroom.
-  bool must_pause(std::size_t queue, Bytes largest) const {
+  /// The queue's sender has to stop: another frame might not fit outside the headroom.
+  bool must_pause(std::size_t queue) const {
     const Queue& q = queues_[queue];
-    return q.in_headroom > Bytes() || shared_part(q.bytes + largest) > threshold(queue);
+    return q.in_headroom > Bytes() || shared_part(q.bytes + rules_.largest_frame) > threshold(queue);
   }
   /// A stopped sender may go on.
   bool may_resume(std::size_t queue) const {
@@ -130,6 +132,7 @@ class SharedBuffer {
   /// Shared bytes that a queue may hold now.
   Bytes threshold(std::size_t queue) const { return threshold_at(used_, queues_[queue].rate); }
   Bytes shared_used() const { return used_; }
+  Bytes largest_frame() const { return rules_.largest_frame; }
   Bytes held(std::size_t queue) const { return queues_[queue].bytes + queues_[queue].in_headroom; }
   Bytes in_headroom(std::size_t queue) const { return queues_[queue].in_headroom; }
   /// Its data on a queue. For prefetching.

@@ -109,7 +109,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
 // A pause is renewed after half of its time, and that frame may have to wait for a packet: pauses have to be longer
 // than two packets so as not to end in between.
 void check_quanta(const Spec& pfc, const NetworkParameters& network) {
-  const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
+  const Bytes longest = std::max(network.max_mtu() + network.data_overhead(), network.control_wire());
   const std::int64_t min = (2 * longest.count() * 8 + 511) / 512;
   if (network.fabric.pfc.quanta < min)
     throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; expected at least " +
@@ -185,7 +185,7 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
   if (result.fidelity == Fidelity::ideal) return;
-  for (const char* key : {"mtu", "header", "wire_overhead", "switch_latency", "connections", "routing"})
+  for (const char* key : {"mtu", "server_mtu", "header", "wire_overhead", "switch_latency", "connections", "routing"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   result.queue_pairs_per_connection = 1;
 }
@@ -221,21 +221,23 @@ Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload, bo
   return payload + Bytes(frames * (framing.overhead + (with_answers ? framing.answer : 0)));
 }
 
-Bytes NetworkParameters::control_wire(const LinkFraming& framing) const {
+Bytes NetworkParameters::control_wire(const LinkFraming& framing, Bytes payload) const {
   if (framing.payload == 0) return control_wire();
-  const std::int64_t frames = (mtu.count() + framing.payload - 1) / framing.payload;
+  const std::int64_t frames = (payload.count() + framing.payload - 1) / framing.payload;
   return Bytes(std::max<std::int64_t>(1, frames * framing.answer));
 }
 
 Bytes NetworkParameters::min_wire(const LinkFraming& framing) const {
   if (framing.payload == 0) return min_wire();
-  return std::min({min_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))), control_wire(framing)});
+  return std::min({min_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))),
+                   control_wire(framing, std::min(mtu, server_mtu.value_or(mtu)))});
 }
 
 NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool routing_reorders) {
   NetworkParameters result;
   const std::optional<Spec> spec = given ? given : Spec::parse("{}", "");
   if (const auto value = spec->find("mtu")) result.mtu = bytes_between(*value, 1, 65'535);
+  if (const auto value = spec->find("server_mtu")) result.server_mtu = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("header")) result.header = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("wire_overhead")) result.wire_overhead = bytes_between(*value, 0, 65'535);
   if (const auto value = spec->find("ack")) {

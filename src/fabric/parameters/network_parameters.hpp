@@ -2,6 +2,7 @@
 // The `network:` map of an experiment.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,7 +29,9 @@ std::string_view to_text(Fidelity fidelity);
 
 /// Frame sizes and host limits. Defaults: RoCEv2 over Ethernet with a 4,096-byte path MTU.
 struct NetworkParameters {
-  Bytes mtu{4096};   ///< payload bytes per packet; 1 to 65,535
+  Bytes mtu{4096};  ///< payload bytes per packet; 1 to 65,535
+  /// The same between hosts of one server, if it is another.
+  std::optional<Bytes> server_mtu;
   Bytes header{62};  ///< Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + ICRC 4 + FCS 4 (IBTA RoCEv2 annex A17; IEEE 802.3)
   Bytes wire_overhead{20};        ///< preamble and start delimiter 8, inter-frame gap 12 (IEEE 802.3 clause 4)
   Bytes ack{66};                  ///< an ACK frame: header plus AETH 4
@@ -71,6 +74,17 @@ struct NetworkParameters {
   Time latency_of(const NodeProperties& node) const {
     return node.kind == NodeKind::host || node.in_server ? Time() : switch_latency;
   }
+  /// Payload bytes of a full packet between two hosts.
+  Bytes mtu_between(const NodeProperties& a, const NodeProperties& b) const {
+    return a.block != no_block && a.block == b.block ? server_mtu.value_or(mtu) : mtu;
+  }
+  /// The largest at nodes of servers, or of the network.
+  Bytes max_mtu(bool in_server = true) const { return in_server ? std::max(mtu, server_mtu.value_or(mtu)) : mtu; }
+  /// The window between hosts of one server: as many packets as elsewhere, if they are larger.
+  Bytes server_window() const {
+    const Bytes full = server_mtu.value_or(mtu);
+    return full > mtu ? std::max(window, (window / mtu) * full) : window;
+  }
   Bytes data_overhead() const { return header + wire_overhead; }
   Bytes control_wire() const { return ack + wire_overhead; }
   /// The least that passes a link before something happens at its other end, which bounds the lookahead: a packet
@@ -80,7 +94,9 @@ struct NetworkParameters {
   /// are counted with the data (`with_answers`), as if there were as much traffic in the other direction.
   Bytes data_wire(const LinkFraming& framing, Bytes payload, bool with_answers) const;
   Bytes data_wire(const LinkFraming& framing, Bytes payload) const { return data_wire(framing, payload, !acks); }
-  Bytes control_wire(const LinkFraming& framing) const;
+  /// `payload`: of the packet that is answered.
+  Bytes control_wire(const LinkFraming& framing, Bytes payload) const;
+  Bytes control_wire(const LinkFraming& framing) const { return control_wire(framing, mtu); }
   Bytes min_wire(const LinkFraming& framing) const;
 };
 

@@ -23,6 +23,8 @@ class QueuedBuild {
   void settle_ports_of(NodeId changed);
   /// Of a port whose link has credits.
   Bytes input_buffer(PortId port) const;
+  /// Of those that come in and leave there.
+  Bytes largest_frame(PortId port) const { return max_payload_at(port) + net_.parameters.header; }
   Bandwidth rate_into(PortId port) const;
   /// An upper bound for all pairs of hosts.
   Time longest_round_trip() const;
@@ -36,6 +38,8 @@ class QueuedBuild {
   void build_schedulers();
   SharedBuffer make_buffer(const LocalNode& node) const;
   Bytes needed_headroom(PortId in_port) const;
+  /// Hosts of one server may exchange larger packets than others do.
+  Bytes max_payload_at(PortId port) const;
   Bandwidth slowest_link_into(const LocalNode& node) const;
 
   mutable Time longest_round_trip_;

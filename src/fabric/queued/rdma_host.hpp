@@ -19,7 +19,7 @@ namespace weft {
 
 /// A queue pair of a host with all that decides when it sends.
 struct Connection {
-  Connection(NodeId destination, std::uint32_t number) : sender(destination, number) {}
+  Connection(NodeId destination, std::uint32_t number, Bytes mtu) : sender(destination, number, mtu) {}
 
   ReliableSender sender;
   std::unique_ptr<CongestionControl> control;

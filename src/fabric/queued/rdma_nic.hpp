@@ -72,7 +72,7 @@ class RdmaNic {
   void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now);
   void limit_window(Connection& connection) const;
   void check(const FlowPath& flow) const;
-  FlowPath flow_path(const std::vector<PathLink>& path) const;
+  FlowPath flow_path(const std::vector<PathLink>& path, Bytes mtu) const;
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

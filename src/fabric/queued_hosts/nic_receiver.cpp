@@ -116,7 +116,8 @@ ReceiverControl& NicReceiver::pulls_of(const LocalNode& node, PortId port_index,
   if (way_in == no_slot) way_in = net_.links.way_in(packet.source(), node.id, packet.queue_pair);
   for (const PullQueue& pulls : nic.pulls)
     if (pulls.way_in == way_in) return *pulls.receiver;
-  nic.pulls.push_back({way_in, net_.parameters.congestion_control->make_receiver(net_.links.full_packet_time(way_in))});
+  const Time full = net_.links.packet_time(way_in, net_.links.mtu(packet.source(), node.id));
+  nic.pulls.push_back({way_in, net_.parameters.congestion_control->make_receiver(full)});
   return *nic.pulls.back().receiver;
 }
 

@@ -107,15 +107,15 @@ bool RdmaNic::window_allows(const Connection& connection) const {
   const Bytes in_flight = connection.sender.in_flight();
   const Bytes window = connection.allowance.window;
   // Whatever the next packet's payload is, it is no more than a full one's.
-  return in_flight == Bytes() || in_flight + q_.state.rules.mtu <= window ||
-         in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= window;
+  return in_flight == Bytes() || in_flight + connection.sender.mtu() <= window ||
+         in_flight + connection.sender.next_payload(net_.messages) <= window;
 }
 
 // What a connection waits for whose window is full: acknowledgements, if the window is the experiment's; congestion
 // control, if that has set a smaller one, or for a pull of the receiver.
 SendWaits::Reason RdmaNic::full_window(const Connection& connection) const {
   if (connection.sender.sent_packets() >= connection.allowance.max_packets) return SendWaits::Reason::pacing;
-  const Bytes given = q_.state.window_limits ? net_.sizes.window : Bytes::max();
+  const Bytes given = q_.state.window_limits ? net_.sizes.window(connection.sender.mtu()) : Bytes::max();
   return q_.state.services.acks && connection.allowance.window < given ? SendWaits::Reason::pacing
                                                                        : SendWaits::Reason::window;
 }
@@ -251,7 +251,7 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   }
   if (connection.held > Time()) [[unlikely]]
     net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, Time());
-  Packet packet = connection.sender.next_packet(now, node.id, net_.messages, state.rules, connection.waits);
+  Packet packet = connection.sender.next_packet(now, node.id, net_.messages, connection.waits);
   packet.lane = connection.lane.value() & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
@@ -292,7 +292,7 @@ bool RdmaNic::may_send(const Connection& connection, Time now) const {
   if (connection.lane.in(ps.blocked) || !window_allows(connection) || connection.next_send > now) return false;
   if (!connection.lane.in(ps.credited)) [[likely]]
     return true;
-  const Bytes payload = connection.sender.next_payload(net_.messages, q_.state.rules);
+  const Bytes payload = connection.sender.next_payload(net_.messages);
   return q_.control.takes_credit(connection.port, connection.lane, payload + net_.parameters.header, now);
 }
 
@@ -478,13 +478,13 @@ void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
 std::uint32_t RdmaNic::open(const LocalNode& node, NodeId destination) {
   auto& connections = q_.state.hosts[node.host].connections;
   const auto number = static_cast<std::uint32_t>(connections.size());
-  Connection& connection = connections.emplace_back(destination, number);
+  const Bytes mtu = net_.links.mtu(node.id, destination);
+  Connection& connection = connections.emplace_back(destination, number, mtu);
   connection.path_profile = net_.links.profile_of_path(node.id, destination, number);
-  const SlowestLink slowest(net_.links.profile(connection.path_profile), net_.parameters.mtu,
-                            net_.parameters.data_overhead());
+  const SlowestLink slowest(net_.links.profile(connection.path_profile), mtu, net_.parameters.data_overhead());
   if (slowest.is_later()) {
     const std::uint32_t out = net_.links.way_out(node.id, destination, number);
-    const bool inside = net_.links.full_packet_time(out) == slowest.of_full_packet();
+    const bool inside = net_.links.packet_time(out, mtu) == slowest.of_full_packet();
     connection.waits.follow(slowest, inside ? &q_.state.hosts[node.host].shared_links.of(out) : nullptr);
   }
   std::uint16_t port = 0;
@@ -501,7 +501,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   Connection& connection = host.connections[queue_pair];
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
-    const FlowPath flow = flow_path(path);
+    const FlowPath flow = flow_path(path, connection.sender.mtu());
     try {
       check(flow);
     } catch (const InputError& error) {
@@ -519,14 +519,14 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   message.destination = connection.sender.destination();
   message.queue_pair = queue_pair;
   message.issued = now;
-  message.ideal = ideal_message_time(path, message.bytes, net_.parameters.mtu, net_.parameters.data_overhead());
+  message.ideal = ideal_message_time(path, message.bytes, connection.sender.mtu(), net_.parameters.data_overhead());
   ++connection.messages;
   connection.posted += message.bytes;
   if (connection.next_sample <= now) q_.samples.flush(node, connection, now);
   const bool was_idle = connection.sender.idle();
   connection.waits.post(now);
   message.begin(connection.waits.until(now));
-  connection.sender.post(net_.messages.add(message), net_.messages, q_.state.rules);
+  connection.sender.post(net_.messages.add(message), net_.messages);
   if (was_idle)
     obey(node, connection, now);
   else
@@ -536,7 +536,8 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
 
 // Without congestion control the window of the network is the only limit; beside one it counts if it was set.
 void RdmaNic::limit_window(Connection& connection) const {
-  if (q_.state.window_limits) connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
+  if (q_.state.window_limits)
+    connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window(connection.sender.mtu()));
 }
 
 // Parameters that do not suit the path are the user's.
@@ -554,17 +555,17 @@ void RdmaNic::check(const FlowPath& flow) const {
 /// The path as congestion control sees it. The way back of ACKs has the same links. In a server the NIC's port is the
 /// slowest link on the way to the network, or inside the slowest one to the other host: the host's own link is as fast
 /// as all of them together.
-FlowPath RdmaNic::flow_path(const std::vector<PathLink>& path) const {
+FlowPath RdmaNic::flow_path(const std::vector<PathLink>& path, Bytes mtu) const {
   FlowPath flow;
   flow.nic_rate = path.front().rate;
   for (const PathLink& link : path) {
     flow.nic_rate = std::min(flow.nic_rate, link.rate);
     if (!link.to_end) break;
   }
-  flow.mtu = net_.parameters.mtu;
+  flow.mtu = mtu;
   flow.data_overhead = net_.parameters.data_overhead();
   flow.hops = static_cast<std::uint32_t>(path.size());
-  flow.base_rtt = ideal_message_time(path, net_.parameters.mtu, net_.parameters.mtu, net_.parameters.data_overhead());
+  flow.base_rtt = ideal_message_time(path, mtu, mtu, net_.parameters.data_overhead());
   flow.base_rtt += ideal_message_time(path, net_.parameters.control_wire(), net_.parameters.control_wire(), Bytes());
   return flow;
 }

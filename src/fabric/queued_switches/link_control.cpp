@@ -230,7 +230,7 @@ void LinkControl::count_causes() {
   for (const PortId port : net_.nodes.ports())
     for (std::uint32_t rest = state.ports[port].credited; rest != 0; rest &= rest - 1)
       causes->give_credits(state.queue_number(port, LaneId::first_of(rest)), q_.build.input_buffer(port),
-                           state.largest_frame);
+                           q_.build.largest_frame(port));
 }
 
 void LinkControl::note_credit_taken(PortId in_port, LaneId in_lane, PortId out, Bytes frame, Time now) {

@@ -174,7 +174,9 @@ bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& a
   const QueuedState& state = q_.state;
   SharedBuffer* memory = state.ports[node.first_port].memory;
   if (memory == nullptr) return true;
-  const auto max = [&state](std::size_t packets) { return static_cast<std::int64_t>(packets) * state.largest_frame; };
+  const auto max = [memory](std::size_t packets) {
+    return static_cast<std::int64_t>(packets) * memory->largest_frame();
+  };
   if (memory->stays_small(max(arrivals.collected().size() + 1))) return true;
   const Bytes limit = memory->limit_after(max(arrivals.collected().size()));
   if (limit < Bytes()) return false;

@@ -95,7 +95,6 @@ void QueuedBuild::build_state() {
   state.plan = plan_classes(fabric, state.pauses || state.credits, net_.routing.lanes());
   state.services = net_.parameters.congestion_control->services();
   state.rules = net_.parameters.recovery;
-  state.rules.mtu = net_.sizes.mtu;
   state.rules.separate_marks = state.services.ecn;
   state.window_limits = net_.parameters.window_given || net_.parameters.congestion_control_name == "none";
   state.limited = fabric.buffer.size.has_value();
@@ -210,8 +209,9 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
     headrooms += headroom[p] * lossless;
   }
   BufferRules rules;
+  rules.largest_frame = largest_frame(node.first_port);
   rules.shared = *fabric.buffer.size - reserves - headrooms;
-  if (rules.shared < (headrooms > Bytes() ? Bytes() : state.largest_frame)) {
+  if (rules.shared < (headrooms > Bytes() ? Bytes() : rules.largest_frame)) {
     throw InputError(
         fabric.buffer.place,
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
@@ -229,14 +229,14 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   const std::size_t queues = std::size_t{node.ports} * state.plan.count;
   if (dropping != 0)
     require_room_for_frame(rules, fabric.buffer,
-                           {state.largest_frame,
+                           {rules.largest_frame,
                             fabric.buffer.reserve,
                             *fabric.buffer.size,
                             headrooms + reserves,
                             {rules.shared, Bytes(), queues, slowest_link_into(node)},
                             net_.topology.graph.name(node.id)},
                            node.id);
-  rules.xon_offset = fabric.pfc.xon ? *fabric.pfc.xon : 2 * state.largest_frame;
+  rules.xon_offset = fabric.pfc.xon ? *fabric.pfc.xon : 2 * rules.largest_frame;
   SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
     for (LaneId lane; lane < state.plan.end(); ++lane) {
@@ -278,11 +278,16 @@ void QueuedBuild::build_schedulers() {
 /// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.) The frame that
 /// crosses the threshold may need headroom itself, if other queues have taken the memory that was free when the frame
 /// before it arrived.
+Bytes QueuedBuild::max_payload_at(PortId port) const {
+  const NodeProperties& node = net_.topology.graph.node(net_.nodes.all[net_.nodes.of_port[port]].id);
+  return net_.parameters.max_mtu(node.block != no_block);
+}
+
 Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const PortState& ps = q_.state.ports[in_port];
   const OutputPort& back = net_.outputs[in_port];
   const Bandwidth rate_in = rate_into(in_port);
-  const Bytes largest = net_.parameters.mtu + net_.sizes.data_overhead;
+  const Bytes largest = max_payload_at(in_port) + net_.sizes.data_overhead;
   const Bytes in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
   const Time stopping = serialization_time(in_the_way, back.rate) +
                         serialization_time(NetworkParameters::pause_wire, back.rate) + ps.propagation +
@@ -290,7 +295,7 @@ Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const Bytes wire = bytes_begun_in(stopping, rate_in);
   // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
   const std::int64_t frames = (wire + largest - Bytes(1)) / largest;
-  return (frames + 2) * q_.state.largest_frame;
+  return (frames + 2) * largest_frame(in_port);
 }
 
 /// Of the other direction of the port's link.
@@ -305,9 +310,9 @@ Bytes QueuedBuild::input_buffer(PortId port) const {
   const PortState& ps = q_.state.ports[port];
   const Bandwidth slower = std::min(net_.outputs[port].rate, rate_into(port));
   const Bandwidth faster = std::max(net_.outputs[port].rate, rate_into(port));
-  const Bytes largest = net_.parameters.mtu + net_.sizes.data_overhead;
+  const Bytes largest = max_payload_at(port) + net_.sizes.data_overhead;
   const Time round = 2 * ps.propagation + net_.parameters.switch_latency + 2 * serialization_time(largest, slower);
-  const Bytes bytes = bytes_sent_in(round, faster) + 2 * q_.state.largest_frame;
+  const Bytes bytes = bytes_sent_in(round, faster) + 2 * largest_frame(port);
   return std::min(bytes, Bytes(std::int64_t{1} << 30));  // counted modulo 2^32
 }
 
@@ -318,9 +323,10 @@ Time QueuedBuild::longest_round_trip() const {
   Time slowest;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
-    slowest = std::max(
-        slowest, link.delay + serialization_time(net_.parameters.mtu + net_.parameters.data_overhead(), link.rate) +
-                     link.delay + serialization_time(net_.parameters.control_wire(), link.rate));
+    slowest = std::max(slowest,
+                       link.delay +
+                           serialization_time(net_.parameters.max_mtu() + net_.parameters.data_overhead(), link.rate) +
+                           link.delay + serialization_time(net_.parameters.control_wire(), link.rate));
   }
   longest_round_trip_ = (slowest + 2 * net_.parameters.switch_latency) * std::max(estimate_diameter(graph), 1U);
   return longest_round_trip_;

@@ -20,12 +20,11 @@ namespace weft {
   if (came.memory == nullptr) return true;
   SharedBuffer& buffer = *came.memory;
   const std::uint32_t queue = came.first_queue + in_lane.value();
-  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
+  if (buffer.admit_easily(queue, frame)) [[likely]]
     return true;
   catch_up_all(net_.nodes.local_of[node.id], now);
   if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
-  if (pausing && buffer.must_pause(queue, state.largest_frame))
-    q_.control.stop_sender(in_port, in_lane, out, frame, now);
+  if (pausing && buffer.must_pause(queue)) q_.control.stop_sender(in_port, in_lane, out, frame, now);
   return true;
 }
 
@@ -37,7 +36,7 @@ namespace weft {
   const PortState& came = state.ports[in_port];
   if (frame > state.queue_limit) return false;
   return came.memory == nullptr ||
-         (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame, state.largest_frame));
+         (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame));
 }
 
 // A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. Returns

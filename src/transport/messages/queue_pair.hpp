@@ -17,11 +17,16 @@ namespace weft {
 /// Architecture Specification vol. 1, 9.2; 32 instead of 24 bits).
 class QueuePair {
  public:
-  QueuePair(NodeId destination, std::uint32_t number, std::uint32_t path_profile)
-      : destination_(destination), number_(number), path_profile_(path_profile) {}
+  /// `mtu`: payload of its full packets, 1 to 65,535 B.
+  QueuePair(NodeId destination, std::uint32_t number, std::uint32_t path_profile, Bytes mtu)
+      : destination_(destination),
+        number_(number),
+        path_profile_(path_profile),
+        mtu_(static_cast<std::uint16_t>(mtu.count())) {}
 
   NodeId destination() const { return destination_; }
   std::uint32_t path_profile() const { return path_profile_; }
+  Bytes mtu() const { return Bytes(mtu_); }
 
   /// Append a message (a slot of `pool`).
   void post(Time now, std::uint32_t slot, MessagePool& pool) {
@@ -39,19 +44,19 @@ class QueuePair {
 
   /// A packet may leave now: there is data, and with it no more than `window` payload bytes are unacknowledged. One
   /// packet is always allowed, so that a window below the MTU sends packet by packet.
-  bool ready(Bytes window, Bytes mtu) const {
+  bool ready(Bytes window) const {
     if (head_ == no_slot) return false;
-    const Bytes payload = remaining_ < mtu ? remaining_ : mtu;
+    const Bytes payload = remaining_ < mtu() ? remaining_ : mtu();
     return in_flight_ == Bytes() || in_flight_ + payload <= window;
   }
 
   /// The next packet. Requires ready(). `counted`: it will be acknowledged.
-  Packet next_packet(Time now, NodeId source, Bytes mtu, bool counted, MessagePool& pool) {
+  Packet next_packet(Time now, NodeId source, bool counted, MessagePool& pool) {
     Packet packet;
     packet.set_ends(source, destination_);
     packet.queue_pair = number_;
     packet.psn = next_psn_++;
-    const Bytes payload = remaining_ < mtu ? remaining_ : mtu;
+    const Bytes payload = remaining_ < mtu() ? remaining_ : mtu();
     packet.payload = static_cast<std::uint16_t>(payload.count());
     packet.kind = PacketKind::data;
     if (first_) {
@@ -106,6 +111,7 @@ class QueuePair {
   std::uint32_t head_ = no_slot;
   std::uint32_t tail_ = no_slot;
   std::uint32_t next_psn_ = 0;
+  std::uint16_t mtu_;
   bool first_ = false;
   Bytes remaining_;
   Bytes in_flight_;

@@ -18,7 +18,6 @@ enum class Recovery : std::uint8_t {
 /// Rules of all reliable connections of a fabric.
 struct RecoveryRules {
   Recovery kind = Recovery::go_back_n;
-  Bytes mtu = Bytes::kib(4);  ///< payload of a full packet
   /// Without progress for so long, the oldest packet counts as lost. Two values as Mittal et al., "Revisiting network
   /// support for RDMA", SIGCOMM 2018, section 4.1, doi:10.1145/3230543.3230557: the low one with at most `few` packets
   /// in flight.

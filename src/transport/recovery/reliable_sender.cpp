@@ -13,9 +13,9 @@ constexpr std::uint32_t max_in_vain = 8;
 
 }  // namespace
 
-void ReliableSender::post(std::uint32_t slot, MessagePool& pool, const RecoveryRules& rules) {
+void ReliableSender::post(std::uint32_t slot, MessagePool& pool) {
   Message& message = pool[slot];
-  message.packets = packet_count(message.bytes, rules.mtu);
+  message.packets = packet_count(message.bytes, mtu());
   message.first_psn = posted_;
   posted_ += message.packets;
   if (oldest_ == no_slot)
@@ -33,9 +33,9 @@ void ReliableSender::learn_of_loss(const std::optional<SendWaits::Taken>& taken,
   fresh_ = no_slot;
 }
 
-Bytes ReliableSender::payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const {
-  const Bytes before = static_cast<std::int64_t>(psn - message.first_psn) * rules.mtu;
-  return std::min(rules.mtu, message.bytes - before);
+Bytes ReliableSender::payload_of(const Message& message, std::uint64_t psn) const {
+  const Bytes before = static_cast<std::int64_t>(psn - message.first_psn) * mtu();
+  return std::min(mtu(), message.bytes - before);
 }
 
 std::uint32_t ReliableSender::message_of(std::uint64_t psn, const MessagePool& pool) const {
@@ -57,13 +57,12 @@ std::uint64_t ReliableSender::next_psn() const {
   return psn;
 }
 
-Bytes ReliableSender::next_payload(const MessagePool& pool, const RecoveryRules& rules) const {
+Bytes ReliableSender::next_payload(const MessagePool& pool) const {
   const std::uint64_t psn = next_psn();
-  return lost_ > 0 ? Bytes(sent(psn).payload) : payload_of(pool[message_of(psn, pool)], psn, rules);
+  return lost_ > 0 ? Bytes(sent(psn).payload) : payload_of(pool[message_of(psn, pool)], psn);
 }
 
-Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
-                                   const SendWaits& waits) {
+Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, const SendWaits& waits) {
   const std::uint64_t psn = next_psn();
   const bool missed = lost_ > 0 || psn == missed_;
   if (lost_ > 0) {
@@ -75,7 +74,7 @@ Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, c
   const std::uint32_t slot = message_of(psn, pool);
   if (psn + 1 == next_) cursor_ = slot;
   fresh_ = no_slot;
-  const Bytes payload = payload_of(pool[slot], psn, rules);
+  const Bytes payload = payload_of(pool[slot], psn);
   reserve(psn);
   const bool again = psn < high_;
   if (!again) high_ = psn + 1;

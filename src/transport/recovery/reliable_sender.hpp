@@ -20,15 +20,22 @@ namespace weft {
 /// packets.
 class ReliableSender {
  public:
-  /// `first`: number of the first packet, which both ends agree on.
-  ReliableSender(NodeId destination, std::uint32_t number, std::uint64_t first = 0)
-      : destination_(destination), number_(number), acked_(first), next_(first), high_(first), posted_(first) {}
+  /// `mtu`: payload of full packets, 1 to 65,535 B; `first`: number of the first packet, which both ends agree on.
+  ReliableSender(NodeId destination, std::uint32_t number, Bytes mtu, std::uint64_t first = 0)
+      : destination_(destination),
+        number_(number),
+        mtu_(static_cast<std::uint16_t>(mtu.count())),
+        acked_(first),
+        next_(first),
+        high_(first),
+        posted_(first) {}
 
   NodeId destination() const { return destination_; }
   std::uint32_t number() const { return number_; }
+  Bytes mtu() const { return Bytes(mtu_); }
 
   /// Append a message (a slot of `pool`). Its first_psn is set here.
-  void post(std::uint32_t slot, MessagePool& pool, const RecoveryRules& rules);
+  void post(std::uint32_t slot, MessagePool& pool);
 
   /// Where the oldest packet that is not acknowledged is kept, or null; and the slot of its message, or no_slot. For
   /// fetching ahead.
@@ -38,13 +45,12 @@ class ReliableSender {
   /// True if a packet waits to be sent, for the first time or again.
   bool has_packet() const { return lost_ > 0 || next_ < posted_; }
   /// Payload of the packet that next_packet() would give. Requires has_packet().
-  Bytes next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
+  Bytes next_payload(const MessagePool& pool) const;
   /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
   std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
   /// `waits`: of the queue pair; messages take their delays from it.
-  Packet next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
-                     const SendWaits& waits = {});
+  Packet next_packet(Time now, NodeId source, MessagePool& pool, const SendWaits& waits = {});
 
   /// The effects of an ACK or NACK.
   struct Progress {
@@ -103,7 +109,7 @@ class ReliableSender {
       grow();
   }
   void grow();
-  Bytes payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
+  Bytes payload_of(const Message& message, std::uint64_t psn) const;
   /// The message of a packet that is not acknowledged yet, looked for from the cursor or from the oldest one.
   std::uint32_t message_of(std::uint64_t psn, const MessagePool& pool) const;
   Bytes take_acked(std::uint64_t up_to);
@@ -121,6 +127,7 @@ class ReliableSender {
   std::uint32_t cursor_ = no_slot;  // message of packet next_, if it is known
   std::uint32_t fresh_ = no_slot;   // first message that was posted since a packet was sent or a loss became known
   std::uint32_t done_ = 0;          // messages at the head of the list that are acknowledged as a whole
+  std::uint16_t mtu_;
   std::uint64_t acked_ = 0;
   std::uint64_t next_ = 0;
   std::uint64_t high_ = 0;             // first number that was never sent

@@ -178,15 +178,16 @@ TEST(shared_buffer, what_comes_behind_headroom_goes_to_headroom) {
 TEST(shared_buffer, pauses_one_full_frame_early_and_resumes_with_hysteresis) {
   BufferRules rules = rules_of(10'000_B, 0, 1000_B);
   rules.xon_offset = 300_B;
+  const Bytes largest = 150_B;
+  rules.largest_frame = largest;
   SharedBuffer buffer = make_buffer(rules, 1);
   buffer.set_headroom(0, 500_B);
-  const Bytes largest = 150_B;
   Bytes held;
   for (; held < 900_B; held += 50_B) {
-    EXPECT_EQ(buffer.must_pause(0, largest), held + largest > 1000_B) << held.count();
+    EXPECT_EQ(buffer.must_pause(0), held + largest > 1000_B) << held.count();
     EXPECT_EQ(buffer.admit(0, 50_B), Place::shared);
   }
-  EXPECT_TRUE(buffer.must_pause(0, largest));
+  EXPECT_TRUE(buffer.must_pause(0));
   EXPECT_FALSE(buffer.may_resume(0));
   EXPECT_EQ(buffer.admit(0, 150_B), Place::headroom);
   for (held = 1050_B; held > 0_B;) {
@@ -273,7 +274,7 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
     BufferRules rules = rules_of(60'000_B, alpha, alpha > 0 ? Bytes::max() : 20'000_B);
     rules.reserve = 1'500_B;
     constexpr std::size_t queues = 5;
-    const Bytes largest = 4158_B;
+    rules.largest_frame = 4158_B;
     SharedBuffer plain = make_buffer(rules, queues, mixed);
     SharedBuffer quick = make_buffer(rules, queues, mixed);
     for (std::size_t q = 0; q < 3; ++q) {
@@ -291,15 +292,15 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
       }
       const Bytes frame(static_cast<std::int64_t>(64 + random(4095)));
       const bool in = plain.admit(q, frame) != Place::none;
-      const bool at_ease = quick.admit_easily(q, frame, largest);
+      const bool at_ease = quick.admit_easily(q, frame);
       ++(at_ease ? easy : hard);
       if (at_ease) {
         ASSERT_TRUE(in);
-        ASSERT_FALSE(plain.must_pause(q, largest));
+        ASSERT_FALSE(plain.must_pause(q));
       } else {
         // Either it is not admitted, or its sender has to pause.
         ASSERT_EQ(quick.admit(q, frame) != Place::none, in);
-        ASSERT_TRUE(!in || plain.must_pause(q, largest));
+        ASSERT_TRUE(!in || plain.must_pause(q));
       }
       if (in) held[q].push_back(frame);
       ASSERT_EQ(quick.held(q), plain.held(q));
@@ -326,6 +327,7 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
     const bool mixed = variant % 2 == 1;
     BufferRules rules = rules_of(300'000_B, alpha, alpha > 0 ? Bytes::max() : 50'000_B);
     rules.reserve = 1'500_B;
+    rules.largest_frame = largest;
     for (int round = 0; round < 2'000; ++round) {
       SharedBuffer buffer = make_buffer(rules, queues, mixed);
       for (std::size_t q = 0; q < 3; ++q) buffer.set_headroom(q, 10'000_B);
@@ -350,7 +352,7 @@ TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
       SharedBuffer taken = buffer;
       for (const auto& [q, frame] : burst) {
         ASSERT_EQ(buffer.admit(q, frame), Place::shared);
-        ASSERT_FALSE(buffer.must_pause(q, largest));
+        ASSERT_FALSE(buffer.must_pause(q));
         taken.take(q, frame);
       }
       ASSERT_EQ(taken.shared_used(), buffer.shared_used());
