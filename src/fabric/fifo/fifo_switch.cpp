@@ -95,7 +95,7 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
-  port.add_wait(start - now, wire);
+  port.add_wait(start - now, wire, serialization);
   if (port.tapped) [[unlikely]]
     net.observers.transmitted(port_index, start, packet);
   const Time arrival = port.free_at + port.after;

@@ -35,8 +35,11 @@ struct alignas(64) OutputPort {
   Time sampled_busy;             ///< busy time up to the last sample
   unsigned __int128 waited = 0;  ///< sum of bytes * waiting time, B ps
 
-  /// A packet of so many bytes on the wire has waited.
-  void add_wait(Time wait, Bytes bytes) {
+  /// A packet of so many bytes on the wire, which takes `serialization` there, has waited. On a link with frames of its
+  /// own its bytes are those that the link sends in that time, as for `peak_backlog`.
+  void add_wait(Time wait, Bytes bytes, Time serialization) {
+    if (framed && wait > Time()) [[unlikely]]
+      bytes = bytes_sent_in(serialization, rate);
     waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) *
               static_cast<std::uint64_t>(bytes.count());
   }

@@ -129,7 +129,7 @@ inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes fram
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
   const Time came = sent.packet.time;
   ps.queue_time -= size.busy;
-  port.add_wait(now - came, size.wire);
+  port.add_wait(now - came, size.wire, size.busy);
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
     tell_message(port_index, lane, sent.packet, now);
   if (state.marks_at_departure) q_.marking.mark(port_index, queue, sent.packet, queue.bytes, came, now);

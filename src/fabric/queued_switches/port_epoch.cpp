@@ -124,7 +124,7 @@ class PortEpoch {
     const WireTime size = net_.sizes.wire_time(port_, sent.packet);
     const Time came = sent.packet.time;
     queue_time_ -= size.busy;
-    port_.add_wait(now - came, size.wire);
+    port_.add_wait(now - came, size.wire, size.busy);
     if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
       q_.ports.tell_message(out_, lane, sent.packet, now);
     if (state_.marks_at_departure) q_.marking.mark(out_, queue, sent.packet, queue.bytes, came, now);

@@ -57,6 +57,24 @@ class LinkFraming(ProgramTest):
         behind = max(times[-1], times[-2]) if len(times) > 1 else 0
         return sum(times[:-1]) + max(times[-1] + DELAY, DELAY + behind) + times[-1] + DELAY
 
+    def test_queues_count_frames(self):
+        """Two packets of 1 B reach a switch at one time, and one waits for the other, 17 B with its frame, for 17 B: in the mean
+        17 B for that part of the run, and at most both. An Ethernet frame of 1 B would have 83 B."""
+        text = two_hosts(1, acks=False)
+        text["topology"] |= {"hosts": 3, "links": text["topology"]["links"] + [text["topology"]["links"][0] | {"from": "host2"}]}
+        text["workload"]["pairs"] = [[0, 1], [2, 1]]
+        for queues in ("fifo", "output"):
+            frame = framed(1, 16)  # without ACKs with its answer
+            summary, results = self.simulate(text if queues == "fifo" else {
+                **text, "network": {**text["network"], "ack": "66 B", "queues": "output"}})
+            if queues == "output":
+                frame = framed(1)
+            links = table(results, "links")
+            into = [name == "host1" for name in links["to_name"]]
+            self.assertEqual(links["peak_queue"][into].tolist(), [2 * frame], queues)
+            mean = frame * PS * frame / summary["simulated_time_ps"]
+            self.assertAlmostEqual(links["mean_queue"][into][0], mean, delta=1e-9, msg=queues)
+
     def test_busy_with_data_and_answers(self):
         """Both ways: of 10 flits 8 are data, 1 is a header, and 1 answers a frame of the other direction."""
         packets = 100
