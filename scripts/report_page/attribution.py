@@ -31,6 +31,9 @@ TITLES = {
     "idle": "idle time",
 }
 
+# Columns of files without those of parts.
+SIMPLE = ("compute", "exposed", "waiting", "idle")
+
 
 def category(part):
     return next((name for pattern, name in CATEGORIES if re.search(pattern, part)), "other")
@@ -42,12 +45,16 @@ def part_columns(run, table):
 
 def parts_of(run, table, fallback=()):
     """(names of parts, rows x parts). Without part columns those of `fallback`."""
-    names = part_columns(run, table) or [name for name in fallback if run.has(table, name)]
+    parts = part_columns(run, table)
+    names = parts or [name for name in fallback if run.has(table, name)]
     if not names or run.rows(table) == 0:
         return [], np.zeros((0, 0))
     order = list(TITLES)
     names = sorted(names, key=lambda name: (order.index(category(name.removeprefix(PREFIX))), name))
-    values = np.column_stack([run.column(table, name).astype(np.float64) for name in names])
+    columns = {name: run.column(table, name).astype(np.float64) for name in names}
+    if not parts and {"exposed", "waiting"} <= columns.keys():
+        columns["exposed"] -= columns["waiting"]  # of which it is a part
+    values = np.column_stack([columns[name] for name in names])
     return [name.removeprefix(PREFIX) for name in names], np.maximum(values, 0)  # -1: the sum was too large
 
 
@@ -82,11 +89,10 @@ def ranks_of_jobs(run):
 
 def attribution(run, jobs, collectives):
     found = []
-    simple = ("compute", "exposed", "idle")
-    names, values = parts_of(run, "jobs", simple)
+    names, values = parts_of(run, "jobs", SIMPLE)
     if names:
         found.append(bars("jobs", names, values, jobs.names, whole=ranks_of_jobs(run)) | {"total": len(values)})
-    names, values = parts_of(run, "ranks", simple)
+    names, values = parts_of(run, "ranks", SIMPLE)
     if names and run.has("ranks", "rank"):
         labels = [f"rank {rank}" for rank in run.column("ranks", "rank")[:MAX_ROWS].tolist()]
         found.append(bars("ranks", names, values[:MAX_ROWS], labels) | {"total": len(values)})
@@ -102,7 +108,7 @@ class JobParts:
         rows = np.arange(len(values)) == job
         if not names:
             self.exact = bool(part_columns(run, "ranks"))
-            names, values = parts_of(run, "ranks", ("compute", "exposed", "idle"))
+            names, values = parts_of(run, "ranks", SIMPLE)
             rows = jobs.of_rank(run.column("ranks", "rank").astype(np.int64)) == job if names else rows
         sums = values[rows].sum(axis=0) if names else np.zeros(0)
         self.sums = {}

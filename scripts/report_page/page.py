@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from report_page import costs, sweep_tables
+from report_page.attribution import SIMPLE
 from report_page.elements import chart, note, section, table, tag, text
 from report_page.values import bytes_text, percent, time_text
 from support.quantities import counted
@@ -48,10 +49,10 @@ def facts(run):
 def attribution(run):
     if not run["attribution"]:
         return ""
-    exact = any(part["name"] not in ("compute", "exposed", "idle") for data in run["attribution"]
+    exact = any(part["name"] not in SIMPLE for data in run["attribution"]
                 for part in data["parts"])
     words = ("Parts add up to the whole time." if exact else
-             "This file has no columns part_*: compute, exposed communication and idle time stand for them.")
+             "This file has no columns part_*: compute, exposed communication, waiting for peers and idle time stand for them.")
     return section("Where the time went", "attribution", note(f"{words} A bar with ▸ opens into its rows when it is clicked."),
                    chart("attribution"))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The content of the page for one run."""
 
+import weft_results
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
 from report_page.costs import costs_of
@@ -40,7 +41,10 @@ def summary(facts):
                              f"{time_text(step)} ({int(steps)} step{'' if steps == 1 else 's'})", "step_time", float(step)))
     rows.append(("Fidelity", str(run.attribute("manifest/model", "fidelity", "?")), "fidelity", ""))
     if facts.messages.rows:
-        rows.append(("Messages", f"{facts.messages.rows:,}", "messages", facts.messages.rows))
+        with weft_results.open(run.path) as results:
+            sample = results.message_sample
+        some = f", one in {sample:,}" if sample > 1 else ""
+        rows.append(("Messages", f"{facts.messages.rows:,}{some}", "messages", facts.messages.rows))
         rows.append(("Mean slowdown, weighted by time", f"{ratio(sums['duration'], sums['ideal']):.4g}", "slowdown",
                      ratio(sums["duration"], sums["ideal"])))
     if links.count:

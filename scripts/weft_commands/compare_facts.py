@@ -44,6 +44,8 @@ class Facts:
         found = {}
         for row in zip(*(values.tolist() for values in table.values())):
             job = dict(zip(table, row))
+            if "waiting" in job and "exposed" in job:  # as the summary of a run has them: the file counts the former in the latter
+                job["exposed"] -= job["waiting"]
             if job["step_time"] < 0:  # the run ended before the job
                 job["step_time"] = None
             name = job["name"] or f"job {job['job']}"

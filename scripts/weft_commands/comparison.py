@@ -8,7 +8,7 @@ from weft_commands.compare_inputs import input_differences
 from weft_commands.compare_verdict import sentences
 
 # Parts of a job, averages of its ranks, which add up to its time.
-SHARES_OF_JOB = {"compute": "compute", "exposed": "exposed communication", "idle": "idle time"}
+SHARES_OF_JOB = {"compute": "compute", "exposed": "exposed communication", "waiting": "waiting for peers", "idle": "idle time"}
 
 
 def change(what, first, second, unit="ps", **more):

@@ -76,7 +76,8 @@ def slacks(run):
 
 
 def explain(run):
-    return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
+    return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "message_sample": run.message_sample,
+            "jobs": jobs(run),
             "critical_path": path(run), "slack": slacks(run), "links": delaying_links(run), "losses": lossy_links(run),
             "slowed": links_below_their_rate(run), "pauses": pause_trees(run)}
 
@@ -148,7 +149,8 @@ def link_lines(result, top):
                f"behind {shares_text(link['ahead'])}")
         if link["collectives"]:
             first = link["collectives"][0]
-            yield f"      most of all {first['label']} (/collectives/id {first['id']}), by {time_text(first['time'])}"
+            of = f" of one message in {result['message_sample']:,}" if result["message_sample"] > 1 else ""
+            yield f"      most of all {first['label']} (/collectives/id {first['id']}), by {time_text(first['time'])}{of}"
 
 
 def loss_lines(result, top):

@@ -95,6 +95,16 @@ class Run:
         """The experiment as it was run, after `--set`, as dictionaries, lists, numbers and str. Needs PyYAML."""
         return experiments.parse(self.path, self.experiment_text)
 
+    @cached_property
+    def message_sample(self):
+        """One message in so many has a row of /messages: 1, also where the file does not say it, or `output.message_sample`."""
+        try:
+            experiment = self.experiment
+        except ResultsError:
+            return 1
+        output = (experiment.get("output") or {}) if isinstance(experiment, dict) else {}
+        return int(output.get("message_sample", 1000)) if output.get("messages") == "sampled" else 1
+
     def text(self, place):
         """A single text of the file, "" if it is absent."""
         try:

@@ -224,6 +224,14 @@ KernelCatalogue::Host read_host(const Spec& map) {
   return host;
 }
 
+/// `block_on_host: {min: 2 ms, max: 5 ms}`.
+KernelCatalogue::BlockOnHost read_block_on_host(const Spec& map) {
+  const KernelCatalogue::BlockOnHost block{map.at("min").time(), map.at("max").time()};
+  if (block.max < block.min) throw map.at("max").error("expected no less than `min`");
+  map.finish();
+  return block;
+}
+
 /// `context: {repeats_keys: true, waits: true, gradient_bytes: 4}`.
 KernelCatalogue::Context read_context(const Spec& map) {
   KernelCatalogue::Context context;
@@ -348,6 +356,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("context")) result.context = read_context(*map);
   if (const auto map = spec.find("host")) result.host = read_host(*map);
+  if (const auto map = spec.find("block_on_host")) result.block_on_host = read_block_on_host(*map);
   if (const auto map = spec.find("buckets")) result.buckets = read_buckets(*map);
   const Spec step = spec.at("step");
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};

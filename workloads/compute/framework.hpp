@@ -217,6 +217,11 @@ struct KernelCatalogue {
     void slow_down(double factor);
   };
   std::optional<Host> host;  ///< nothing: it takes no time
+  /// What the host took for both passes of a dense block, where that was measured. Nothing is calculated with it.
+  struct BlockOnHost {
+    Time min, max;
+  };
+  std::optional<BlockOnHost> block_on_host;
 
   const std::vector<SmallKernel>& at(KernelPlace place, bool backward) const {
     return places[static_cast<std::size_t>(place)][backward ? 1 : 0];

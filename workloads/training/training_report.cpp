@@ -71,7 +71,8 @@ std::optional<WorkloadReport> TrainingWorkload::report() const {
   report.steps = job_.steps;
   report.parameters = d.model.parameters();
   report.active_parameters = d.model.active_parameters();
-  report.sequences = static_cast<double>(d.global_batch) * layout_.world() / whole_.world();
+  report.copies = static_cast<double>(whole_.world()) / layout_.world();
+  report.sequences = static_cast<double>(d.global_batch) / report.copies;
   report.tokens = report.sequences * static_cast<double>(d.sequence_length);
   const ModelFlops forward = forward_flops(d.model, d.sequence_length);
   report.model_flops = 3 * report.sequences * (forward.linear + forward.scores);

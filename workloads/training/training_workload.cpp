@@ -357,12 +357,31 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   describe_sizes(lines);
   const std::vector<std::string> missing = job_.times.missing();
   for (const std::string& kernel : missing) lines.emplace_back("not measured", kernel);
+  if (const auto note = host_note()) lines.emplace_back("host", *note);
   for (std::string& note : slow_gemms()) lines.emplace_back("slow GEMMs", std::move(note));
   for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
   describe_events(lines);
   for (auto& line : job_.noise.description(ranks())) lines.push_back(std::move(line));
   return lines;
+}
+
+std::optional<std::string> TrainingWorkload::host_note() const {
+  if (!job_.framework || !job_.framework->host || !job_.framework->block_on_host) return std::nullopt;
+  const KernelCatalogue::Host& host = *job_.framework->host;
+  const TrainingDescription& d = job_.description;
+  const bool mixture = d.model.active_parameters() != d.model.parameters();
+  if (mixture || host.graphs_attention || host.attention > Time() || host.mlp > Time()) return std::nullopt;
+  // With what the busiest rank has beside its blocks.
+  const double blocks = static_cast<double>(d.model.layers()) / shape_.ranks * shape_.micro_batches;
+  const double device = compute_.seconds() / blocks * 1e3;
+  const auto& [min, max] = *job_.framework->block_on_host;
+  if (device >= max.seconds() * 1e3) return std::nullopt;
+  return fmt::format(
+      "launches alone are counted. Both passes of a block take the device {:.2g} ms, and the host {:.2g} "
+      "to {:.2g} ms where that was measured (bf16, x86), so that steps may be up to {:.2g} times as long; "
+      "more in docs/reference/compute_times.md#the-host",
+      device, min.seconds() * 1e3, max.seconds() * 1e3, max.seconds() * 1e3 / device);
 }
 
 void TrainingWorkload::describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const {

@@ -122,6 +122,8 @@ class TrainingWorkload final : public Workload {
   void describe_events(std::vector<std::pair<std::string, std::string>>& lines) const;
   /// What is to be known of GEMMs of 16 bits whose rows in memory are no multiples of 16 B.
   std::vector<std::string> slow_gemms() const;
+  /// That the host may take longer for a block than the device; nothing if it does not, or that is not known.
+  std::optional<std::string> host_note() const;
   void describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const;
 
   TrainingJob job_;

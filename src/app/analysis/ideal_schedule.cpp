@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/analysis/critical_path.hpp"
+#include "app/running/run_progress.hpp"
 #include "support/basics/contract.hpp"
 
 namespace weft {
@@ -136,7 +137,7 @@ const ScheduledRank* IdealSchedule::find(std::uint32_t rank) const {
 }
 
 IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, std::uint64_t operations,
-                                  const std::vector<std::uint32_t>& wanted) {
+                                  const std::vector<std::uint32_t>& wanted, bool quiet) {
   const Workload& workload = *experiment.workload;
   IdealSchedule schedule;
   schedule.computing = workload.ranks() - workload.storage_ranks();
@@ -145,7 +146,12 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
   experiment.output.operations = {true, kept};
   experiment.output.messages.every = 0;
   Simulation simulation(experiment, group, EngineChoice::weft);
-  schedule.facts = simulation.run([](Time) { return Simulation::Look::go_on; });
+  RunProgress progress(experiment, simulation, !quiet);
+  schedule.facts = simulation.run([&progress](Time now) {
+    progress.update(now);
+    return Simulation::Look::go_on;
+  });
+  progress.finish();
   if (schedule.facts.cut_short || simulation.unfinished_ranks() > 0)
     throw InputError(SourceLine{experiment.path, 0},
                      schedule.facts.cut_short

@@ -64,9 +64,9 @@ struct IdealSchedule {
 };
 
 /// Executes an experiment whose fidelity is ideal, in this process. Of all ranks if they have no more than a million
-/// operations together, otherwise of the first of each kind and of `wanted`, operations are kept. Throws InputError if
-/// it comes to a halt.
+/// operations together, otherwise of the first of each kind and of `wanted`, operations are kept. Shows its progress
+/// unless `quiet`. Throws InputError if it comes to a halt.
 IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, std::uint64_t operations,
-                                  const std::vector<std::uint32_t>& wanted);
+                                  const std::vector<std::uint32_t>& wanted, bool quiet);
 
 }  // namespace weft

@@ -48,7 +48,7 @@ po::options_description workload_options() {
       "chakra:PREFIX: all operations as Chakra traces, PREFIX.0.et, PREFIX.1.et, ...");
   add("dump", po::value<std::string>(), "FILE.yaml: the experiment with all operations written out (kind: program)");
   add("no-run", po::bool_switch(), "count only: no schedule, no step time");
-  add("quiet", po::bool_switch(), "no report");
+  add("quiet", po::bool_switch(), "no progress, no report");
   return options;
 }
 

@@ -18,12 +18,12 @@
 #include "app/reports/verify.hpp"
 #include "app/reports/wait_for_cycle.hpp"
 #include "app/running/ns3_settings.hpp"
+#include "app/running/run_progress.hpp"
 #include "app/running/version.hpp"
 #include "fabric/ns3/pcap_tap.hpp"
 #include "graph/shapes/reduction_shape.hpp"
 #include "results/hdf5/hdf5_recorder.hpp"
 #include "support/system/interrupt.hpp"
-#include "support/system/progress.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -162,18 +162,11 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
     if (simulation.has_fabric()) taps = add_pcap_taps(experiment, output, simulation.fabric());
   });
 
-  const WorkloadEstimate estimate = experiment.workload->estimate();
-  Progress progress(group.rank() == 0 && !line.quiet);
+  RunProgress progress(experiment, simulation, !line.quiet);
   Recording recording(recorder, experiment, simulation);
   simulation.set_on_pause([&](Time now) { recording.write_portion(now); });
   const auto look = [&](Time now) {
-    if (group.rank() == 0 && !line.quiet) {
-      const double share = static_cast<double>(simulation.network().hosts().size()) /
-                           static_cast<double>(experiment.topology->graph.host_count());
-      const double due = std::max(1.0, static_cast<double>(estimate.bytes.count()) * share);
-      progress.update(std::min(1.0, static_cast<double>(simulation.runtime().bytes_delivered()) / due),
-                      fmt::format("{:.3f} ms simulated", now.seconds() * 1e3));
-    }
+    progress.update(now);
     if (interrupted()) return Simulation::Look::stop;
     return recording.portion_due() ? Simulation::Look::pause : Simulation::Look::go_on;
   };

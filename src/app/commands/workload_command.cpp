@@ -144,8 +144,8 @@ int workload_command(const CommandLine& line, ProcessGroup& group) {
   IdealSchedule schedule;
   prepare(group, [&] {
     if (line.no_run) return;
-    schedule =
-        make_ideal_schedule(experiment, group, operations_of_all(*experiment.workload, summary.counts), summary.ranks);
+    schedule = make_ideal_schedule(experiment, group, operations_of_all(*experiment.workload, summary.counts),
+                                   summary.ranks, line.quiet);
     summary.schedule = &schedule;
     if (!line.timeline.empty())
       write_timeline(line.timeline, *experiment.workload, schedule, ranks_of_timeline(line, schedule, summary));

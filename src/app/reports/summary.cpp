@@ -173,8 +173,8 @@ std::string readable(Time time) {
 
 Throughput throughput_of(const WorkloadReport& step, const JobRecord& job) {
   const double seconds = job.step_time() * 1e-12;
-  return {step.sequences / seconds, step.tokens / seconds, step.model_flops / seconds / job.ranks,
-          step.model_flops_causal / seconds / job.ranks};
+  return {step.copies * step.sequences / seconds, step.copies * step.tokens / seconds,
+          step.model_flops / seconds / job.ranks, step.model_flops_causal / seconds / job.ranks};
 }
 
 std::string summary_json(const Summary& summary) {

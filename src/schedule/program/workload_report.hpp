@@ -38,6 +38,7 @@ struct WorkloadReport {
   std::int64_t active_parameters = 0;  ///< that one token passes
   double sequences = 0;                ///< of a step, over all ranks
   double tokens = 0;                   ///< the same
+  double copies = 1;  ///< jobs of these ranks that make up the whole one: data-parallel copies may stand for others
   /// Forward pass and twice as much backward, without what is computed again; scores of attention counted in full, or
   /// only those that a causal mask leaves.
   double model_flops = 0;

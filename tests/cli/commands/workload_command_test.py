@@ -94,6 +94,13 @@ class Counts(WorkloadTest):
         for name, value in expected.items():
             self.assertAlmostEqual(summary["throughput"][name] / value, 1, delta=1e-9)
         self.assertRegex(self.run_weft("run", file).out, r"\n  throughput +[\d.]+ [kM]? ?tokens/s; model FLOPs per rank [\d.]+ [GT]FLOP/s, ")
+        # Two of the eight copies are simulated, and the throughput is that of all.
+        some = json.loads(self.run_weft("run", file, "--summary", "json", "--quiet", "--set", "workload.symmetry={data: 2}").out)
+        step = some["jobs"][0]["step_time_ps"] * 1e-12
+        self.assertEqual(some["jobs"][0]["ranks"], 2)
+        self.assertAlmostEqual(some["throughput"]["tokens_per_second"] * step, 8 * 256, delta=1e-6)
+        self.assertAlmostEqual(some["throughput"]["model_flops_per_second_of_a_rank"] * step, report["model_flops_per_step"] / 8,
+                               delta=1)
         cut = json.loads(self.run_weft("run", file, "--summary", "json", "--quiet", "--set", "simulation.until=1 us").out)
         self.assertNotIn("throughput", cut)
 

@@ -56,6 +56,16 @@ class Explain(ProgramTest):
             self.assertGreater(step.time, 0)
         return steps
 
+    def test_sampled_messages_are_told_as_such(self):
+        """An exchange over one link between two switches: of the messages that waited there one in ten has a row."""
+        tree = {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+        for sample, words in ((10, {"messages": "sampled", "message_sample": 10}), (1, {})):
+            path = self.run_it(collective(ranks=8, algorithm="recursive_doubling", size="4 MiB"), tree, output=words)
+            self.assertEqual(self.explained(path)["message_sample"], sample)
+            self.assertEqual(" of one message in 10\n" in self.run_weft("explain", path).out, sample == 10)
+            with weft_results.open(path) as run:
+                self.assertEqual(run.message_sample, sample)
+
     def test_waits_for_late_acknowledgements(self):
         """A window of 256 KiB takes 21.4 us at 100 Gb/s, and a round trip over two links of 500 ns less than 4. So a message alone
         does not wait, and of two to one host each waits for packets of the other: half of the time is queueing. With a

@@ -4,13 +4,14 @@
 
 import json
 import pathlib
+import re
 import sys
 import unittest
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import NETWORK, SOURCE, STAR, ProgramTest, table, weft  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, table, weft  # noqa: E402
 
 # Llama 3.2 1B; its head is tied.
 LLAMA_1B = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -92,6 +93,25 @@ class Host(ProgramTest):
                 self.assertLess(abs(found["ideal_step_seconds"] / seconds - 1), 0.25)
                 launches = json.loads(self.run_weft("workload", path, "--json", "--set", "workload.framework=megatron_core").out)
                 self.assertLess(launches["ideal_step_seconds"], 0.25 * seconds)
+
+    def test_a_host_that_may_bound_the_step_is_told(self):
+        """A block of GPT-2 takes an H100 a millisecond, of Llama 3.1 70B on eight ranks more than the host was ever seen to take."""
+        job = {"topology": {"kind": "server", "design": "hgx_h100"}, "network": {"fidelity": "ideal"}, "workload": {
+            "kind": "training", "model": "gpt2", "device": "h100-sxm", "framework": "megatron_core", "parallelism": {"data": 8}}}
+        told = r"\n  host +launches alone are counted. Both passes of a block take the device ([0-9.]+) ms, and the host 2.2 to 5.1 ms .* up to ([0-9.]+) times"
+        found = re.search(told, self.run_weft("describe", self.write(job)).out)
+        self.assertAlmostEqual(float(found[1]) * float(found[2]), 5.1, delta=0.3)
+        large = {"model": "llama-3.1-70b", "parallelism": {"tensor": 8}, "sequence_length": 8192}
+        mine = (SOURCE / "workloads/frameworks/megatron_core.yaml").read_text()
+        plain = "host: {kernel: 7 us, collective: 20 us}"
+        (self.folder / "mine.yaml").write_text(mine.replace(plain, plain[:-1] + ", attention: 1 ms, mlp: 1 ms}"))
+        for change in (large, {"framework": "mine.yaml"}, {"cuda_graphs": True}, {"framework": "megatron_2022"}):
+            out = self.run_weft("describe", self.write({**job, "workload": {**job["workload"], **change}})).out
+            self.assertNotIn("launches alone", out, change)
+        (self.folder / "mine.yaml").write_text(mine.replace("max: 5.1 ms", "max: 1 ms"))
+        done = weft("describe", self.write({**job, "workload": {**job["workload"], "framework": "mine.yaml"}}), folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT)
+        self.assertRegex(done.err, r"mine.yaml:\d+: .*max.*no less than `min`")
 
     def test_each_expert_is_a_launch(self):
         """Transformer Engine calls cuBLAS for each expert (te_grouped_gemm): a block of Mixtral 8x7B has two GEMMs of experts

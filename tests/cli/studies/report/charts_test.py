@@ -270,7 +270,7 @@ class Charts(PageTest):
 class Pictures(unittest.TestCase):
     def test_parts_of_a_picture_look_different(self):
         """All parts of a file, and those of files without such columns: no two have the same colour and stripes."""
-        for names in (weft_results.PARTS, ["compute", "exposed", "idle"]):
+        for names in (weft_results.PARTS, ["compute", "exposed", "waiting", "idle"]):
             fills = fills_of([{"name": name} for name in names])
             self.assertEqual(len(set(fills)), len(names), dict(zip(names, fills)))
 
