@@ -14,7 +14,7 @@ from matplotlib.ticker import LogFormatter  # noqa: E402
 
 from report_page.attribution import category  # noqa: E402
 from report_page.sweep import pareto  # noqa: E402
-from report_page.values import CODES, TIMES  # noqa: E402
+from report_page.values import CODES, SIZES, TIMES  # noqa: E402
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#6b7480", "#4b3fa0", "#b04a6a",
            "#b9c1cb", "#9acd6b", "#1b9aaa", "#7f3b08", "#e8d80c", "#f2a7c3")
@@ -24,6 +24,7 @@ CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "ret
 TYPES = {code: np.dtype(name) for name, code in CODES.items()}
 HATCHES = ("", "////", "....")
 MAX_LANES, MAX_BARS, MAX_LINKS = 96, 64, 20_000
+MAX_NAMED_CASES = 24  # in the picture of a sweep
 MAX_NAMES, MOST_NAMED_LINKS = 12, 2  # of switches in a row, and links whose ends have names in any case
 
 
@@ -211,8 +212,36 @@ def draw_delays(run):
     return figure
 
 
+def readable_axis(column, values):
+    """(what to divide by, label): times and bytes in a unit that suits the largest one."""
+    scales = {"ps": TIMES, "B": SIZES}.get(column["unit"])
+    largest = np.abs(values).max(initial=0)
+    factor, unit = next(((f, u) for f, u in scales if largest >= 2 * f or f == 1), scales[-1]) if scales else (1, column["unit"] or 1)
+    return factor, f"{column['title']} ({unit})"
+
+
+def case_labels(sweep, known):
+    """What tells cases apart: the values of inputs, names first, without those that tell nothing more."""
+    labels = [""] * len(known)
+    for column in sweep["columns"]:
+        if column["role"] != "input":
+            continue
+        longer = [", ".join(filter(None, (label, str(column["values"][i])))) for label, i in zip(labels, known)]
+        if len(set(longer)) > len(set(labels)):
+            labels = longer
+    return labels
+
+
+def by_place(places, names):
+    found = {}
+    for place, name in zip(places, names):
+        found.setdefault(place, []).append(name)
+    return found
+
+
 def draw_sweep(sweep):
-    """The first two outputs, or the first input and output, plotted against each other."""
+    """The first two outputs, or the first input and output, plotted against each other. Few cases have their names, and of cases
+    at one place all share one."""
     numbers = [column for column in sweep["columns"] if column["numeric"]]
     outputs = [column for column in numbers if column["role"] == "output"]
     inputs = [column for column in numbers if column["role"] == "input"]
@@ -221,13 +250,21 @@ def draw_sweep(sweep):
     second, first = outputs[0], (outputs[1:] or inputs or numbers[1:])[0]
     known = [i for i, pair in enumerate(zip(first["values"], second["values"])) if None not in pair]
     x, y = (np.array([column["values"][i] for i in known], dtype=float) for column in (first, second))
+    (x_scale, x_label), (y_scale, y_label) = readable_axis(first, x), readable_axis(second, y)
+    x, y = x / x_scale, y / y_scale
     figure, axes = plt.subplots(figsize=(6.5, 4.5), layout="constrained")
     axes.plot(x, y, "o", color=PALETTE[0], markersize=4)
     front = pareto(x, y)
     axes.plot(x[front], y[front], "o--", color=PALETTE[1], markersize=6, linewidth=1, label="none is better in both")
-    axes.set(xlabel=f"{first['title']} ({first['unit'] or 1})", ylabel=f"{second['title']} ({second['unit'] or 1})")
+    axes.set(xlabel=x_label, ylabel=y_label)
+    if len(known) <= MAX_NAMED_CASES:
+        for place, names in by_place(zip(x.tolist(), y.tolist()), case_labels(sweep, known)).items():
+            left = place[0] <= (x.min() + x.max()) / 2
+            axes.annotate("\n".join(names), place, xytext=(5 if left else -5, 4), textcoords="offset points", fontsize=6.5,
+                          horizontalalignment="left" if left else "right")
+        axes.margins(x=0.1, y=0.1)  # for the names
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
     return figure
 
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 from report_page import messages as report_messages
 from report_page import reading, timeline
 from report_page.links import Links, layout
-from report_page.pictures import fills_of
+from report_page.pictures import case_labels, fills_of, readable_axis
 from report_page.run_report import Facts
 from weft_results import run as weft_results
 
@@ -273,6 +273,19 @@ class Pictures(unittest.TestCase):
         for names in (weft_results.PARTS, ["compute", "exposed", "waiting", "idle"]):
             fills = fills_of([{"name": name} for name in names])
             self.assertEqual(len(set(fills)), len(names), dict(zip(names, fills)))
+
+    def test_axes_have_units_that_suit_their_values(self):
+        for unit, values, factor, label in [("ps", [3e6, 5e9], 10**9, "ms"), ("ps", [1, 2], 1, "ps"), ("ps", [0], 1, "ps"),
+                                            ("B", [3 << 20], 1 << 20, "MiB"), ("1", [7e9], 1, "1"), ("", [], 1, "1")]:
+            self.assertEqual(readable_axis({"title": "it", "unit": unit}, np.array(values)), (factor, f"it ({label})"))
+
+    def test_cases_are_named_by_what_tells_them_apart(self):
+        def sweep(**columns):
+            return {"columns": [{"role": "input", "values": values} for values in columns.values()]
+                    + [{"role": "output", "values": [1, 2, 3]}]}
+
+        self.assertEqual(case_labels(sweep(name=["a", "b", "b"], spines=[4, 2, 2], size=[1, 1, 8]), [0, 1, 2]), ["a, 1", "b, 1", "b, 8"])
+        self.assertEqual(case_labels(sweep(same=[1, 1, 1], size=[1, 2, 3]), [0, 2]), ["1", "3"])
 
 
 if __name__ == "__main__":
