@@ -15,6 +15,7 @@ NOT_ALONE = ("gpu", "pcie")
 ONE_WAY = ("star", "line")  # networks with one path between two hosts
 FAULTS = {"failures": "no failures", "loss": "no losses on links"}  # keys of `network`
 CONTROLS = ("dcqcn", "dctcp", "hpcc", "swift", "none")
+DCQCN_PRESETS = ("paper", "connectx")  # the first one is the default
 
 
 def number(value):
@@ -93,6 +94,9 @@ class Changes:
             for name in CONTROLS:
                 if name != known:
                     self.add(f"congestion control {name}", network__congestion_control=name)
+        if self.packets and known == "dcqcn":
+            other = next(name for name in DCQCN_PRESETS if name != (self.at("network.dcqcn.preset") or DCQCN_PRESETS[0]))
+            self.add(f"dcqcn with preset {other}", network__dcqcn__preset=other)
 
     def buffers(self):
         for path in ("network.buffer.size", "network.credit.buffer"):

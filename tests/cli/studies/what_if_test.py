@@ -189,6 +189,11 @@ class WhatIf(ProgramTest):
         packets = 256  # of 4096 B, with 82 B around each
         least = 8 * packets * (4096 + 82) * 8 / 100e9 * 1e12
         self.assertAlmostEqual(self.saves(found)["congestion control none"], 1 - least / found["time_ps"], delta=0.01)
+        # The other preset is that of a run with it, and each offers the other.
+        control = {"congestion_control": "dcqcn", "dcqcn": {"preset": "connectx"}}
+        adapters = self.what_if({**experiment, "network": control})
+        self.assertAlmostEqual(self.saves(found)["dcqcn with preset connectx"], 1 - adapters["time_ps"] / found["time_ps"], places=6)
+        self.assertIn("dcqcn with preset paper", self.saves(adapters))
         lossless = {**experiment, "network": {"flow_control": "pfc", "buffer": {"size": "256 KiB"}}}
         self.assertAlmostEqual(self.saves(self.what_if(lossless))["buffers 2 times as large"], 0, delta=0.01)
 

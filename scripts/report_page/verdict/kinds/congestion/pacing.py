@@ -6,7 +6,7 @@ from report_page.verdict.congestion import HeldBack
 
 class Pacing(HeldBack):
     name = "pacing"
-    help = "other thresholds or increases of congestion control (`network.congestion_control`) may help"
+    help = "other thresholds, increases or presets of congestion control (`network.congestion_control`) may help"
     beside = HeldBack.beside + "or "
 
     def culprit(self, evidence):
