@@ -59,10 +59,32 @@ def bytes_of_jobs(facts, row):
     return totals
 
 
+def crossing_time(links, rows):
+    """How long what passes some links takes if it is spread evenly over all of them, in ps."""
+    return float((links.values["busy"][rows] * links.values["rate"][rows]).sum() / links.values["rate"][rows].sum())
+
+
+def busiest_crossing(links):
+    """(ps, rows) of the links between a switch of hosts and those above it, in one direction, that what goes up there, or comes down,
+    keeps busy for longest, however it is spread over them. Above are nodes that are farther from hosts. Whatever the
+    hosts of a switch send to others passes these links on all paths of a tree, if they have no other switch. Those of
+    dragonflies and tori have none above."""
+    inside, longest, found = ~links.of_ends(), 0.0, None
+    leaves = links.only_switches()
+    for lower, upper in ((links.from_node, links.to_node), (links.to_node, links.from_node)):
+        rises = np.flatnonzero(inside & leaves[lower] & (links.tiers[upper] > links.tiers[lower]) & (links.values["rate"] > 0))
+        rises = rises[np.argsort(lower[rises], kind="stable")]
+        for rows in np.split(rises, np.flatnonzero(np.diff(lower[rises])) + 1):
+            if len(rows) and (time := crossing_time(links, rows)) > longest:
+                longest, found = time, rows
+    return longest, found
+
+
 class Demands:
     """Shares of the time of one job: `link` of the busiest link, whose row is `row`, with what has to pass it; `carries` with all that
     it carried; `edge` of the busiest link of a host or server,
-    `edge_row`, over which no placement of others and no routing leads less; `compute` of the rank that computes
+    `edge_row`, over which no placement of others and no routing leads less; `crossing` of the links `crossing_rows` between one switch
+    and those above it, where the job is the only one; `compute` of the rank that computes
     longest, `slowest`; `host` of the host that launches longest, that of rank `launching`; `local`, the mean of all lanes
     that launch and handle; `window`, of the `rank` that waits longest for acknowledgements, for a share `waits`, what its
     queue pairs send or wait for these."""
@@ -75,6 +97,11 @@ class Demands:
         self.carries = self.busiest(facts, job, time, every, every)[1]
         self.row, self.link = self.busiest(facts, job, time, every, self.needed)
         self.edge_row, self.edge = self.busiest(facts, job, time, facts.links.of_ends(), self.needed)
+        self.crossing, self.crossing_rows = 0.0, None
+        # What was lost on its way has passed them twice.
+        if facts.links.count and time > 0 and len(facts.jobs.names) == 1 and not facts.links.missing().any():
+            longest, self.crossing_rows = busiest_crossing(facts.links)
+            self.crossing = min(longest / time, 1.0)
         self.compute = self.host = self.window = self.waits = 0.0
         self.rank = self.slowest = self.launching = -1
         if run.has("ranks", "rank", "compute") and time > 0:
@@ -132,8 +159,13 @@ class Demands:
         return self.edge > 1 - LONG_WAITS and self.edge > max(self.compute, self.host, self.local)
 
     def network_saves(self):
-        """What no better use of the same links saves more of: what a host sends and receives takes its link as long as before."""
-        return 1 - max(self.edge, self.compute, self.host)
+        """What no better use of the same links saves more of: what a host sends and receives takes its link as long as before, and what
+        crosses the network between the same ranks takes the links on its way, together."""
+        return 1 - max(self.edge, self.crossing, self.compute, self.host)
+
+    def crossing_bounds(self):
+        """Whether more links between these switches would save more than other paths and congestion control."""
+        return self.crossing >= BUSY and self.crossing > max(self.edge, self.compute, self.host, self.local)
 
     def link_bounds(self):
         return self.link >= BUSY and self.link > max(self.compute, self.host, self.local)

@@ -86,6 +86,15 @@ class Links:
         """Links to hosts, or from the network to the NIC of a server."""
         return self.reaches_host() | (self.link_class == "nic") & at_ends_of(self.target, self.source, np.isin(self.link_class, IN_SERVERS))
 
+    def only_switches(self):
+        """[nodes] True for switches to which hosts or NICs of servers are attached, all of which have no other one."""
+        ends = self.reaches_server() & ~np.isin(self.link_class, IN_SERVERS)
+        switches = np.bincount(self.to_node[ends], minlength=len(self.nodes))
+        found = np.zeros(len(self.nodes), dtype=bool)
+        found[self.from_node[ends]] = True
+        found[self.from_node[ends & (switches[self.to_node] > 1)]] = False
+        return found
+
     def of_ends(self):
         """Links of hosts and servers: no routing, and no placement of others, changes what goes over them."""
         return self.leaves_host() | self.reaches_host() | np.isin(self.link_class, (*IN_SERVERS, "nic"))

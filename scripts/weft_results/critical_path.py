@@ -158,7 +158,7 @@ class RoundTrips:
         ends = [int(self.messages[end][row]) for end in ("source", "destination")] if self.window else []
         rates = [self.rates.get(end, 0) for end in ends]
         inside = [self.inside.get(end) for end in ends]
-        if all(inside) and inside[0][0] != inside[1][0]:
+        if ends and all(inside) and inside[0][0] != inside[1][0]:
             rates += [rate for _, rate in inside]
         return min(rates, default=0)
 

@@ -60,6 +60,8 @@ class Congestion(Kind):
         return edge_advice(evidence) if self.at_edge(evidence) else self.advice_against(evidence)
 
     def advice_against(self, evidence):
+        if evidence.demands.crossing_bounds() and crosses_there(evidence):
+            return advice_to_widen(evidence)
         return f"{self.first(evidence)}{self.remedy(evidence)}{self.at_most(evidence)}."
 
     def first(self, evidence):
@@ -113,9 +115,40 @@ class HeldBack(Congestion):
         return self.beside.format(**self.words(evidence)) + text
 
 
+def crossing(evidence):
+    """What keeps the links between a switch and those above it busy, and for how long, as a clause."""
+    links, demands = evidence.facts.links, evidence.demands
+    rows = demands.crossing_rows
+    goes_up = links.tiers[links.to_node[rows[0]]] > links.tiers[links.from_node[rows[0]]]
+    switch = links.source_name[rows[0]] if goes_up else links.target_name[rows[0]]
+    way = f"goes up from {switch}" if goes_up else f"comes down to {switch}"
+    its = f"its {len(rows)} links there" if len(rows) > 1 else "its link there"
+    return f"what {way} keeps {its} busy for {percent(demands.crossing)} of it"
+
+
+def crosses_there(evidence):
+    """Whether the link to blame is between the same tiers: of links that are about as bad it is any one."""
+    links, row = evidence.facts.links, evidence.blamed.row
+
+    def tiers(place):
+        return sorted((links.tiers[links.from_node[place]], links.tiers[links.to_node[place]]))
+
+    return row is not None and tiers(row) == tiers(evidence.demands.crossing_rows[0])
+
+
+def advice_to_widen(evidence):
+    """The network is too narrow for what its hosts send to each other, however that is spread over it."""
+    clause = crossing(evidence)
+    saves = time_text(evidence.demands.network_saves() * evidence.job_time)
+    return (f"{clause[0].upper() + clause[1:]}, whatever paths it takes: more or faster links there, another placement of ranks or less data "
+            f"would help; all else, such as other paths and other congestion control, by at most {saves}.")
+
+
 def busy_without_congestion(evidence):
-    """The link of a host for which a job takes long even without congestion, if that is the longest such resource."""
+    """The links for which a job takes long even without congestion, if these are the longest such resource."""
     row, demands = evidence.demands.edge_row, evidence.demands
+    if demands.crossing > max(demands.edge, demands.compute, demands.host):
+        return f", because {crossing(evidence)}"
     if row is None or demands.edge < max(demands.compute, demands.host):
         return ""
     return f", because what has to pass {evidence.facts.links.name(row)} keeps it busy for {percent(demands.edge)} of it"

@@ -56,6 +56,14 @@ class Explain(ProgramTest):
             self.assertGreater(step.time, 0)
         return steps
 
+    def test_windows_of_congestion_control(self):
+        """With congestion control it is not known what messages would wait for acknowledgements on an idle network: they wait here, at
+        leaves over which four hosts of each send to the other's, and count as they are in the file."""
+        tree = {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "link_rate": "100 Gb/s", "link_delay": "5 us"}
+        path = self.run_it(collective(ranks=8, size="8 MiB"), tree, {"congestion_control": "dcqcn", "window": "64 KiB"})
+        self.assertGreater(table(path, "messages")["part_window"].max(), 0)
+        self.assertGreater(self.explained(path)["critical_path"]["sums"]["window"], 0)
+
     def test_sampled_messages_are_told_as_such(self):
         """An exchange over one link between two switches: of the messages that waited there one in ten has a row."""
         tree = {"kind": "leaf_spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}

@@ -5,6 +5,7 @@
 
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -50,6 +51,30 @@ class Advice(PageTest):
         self.assertLess(adaptive, 0.9 * time)
         self.show(file)
         self.assertIn("minimal_adaptive", self.text(".verdict"))
+
+    def test_a_network_that_is_too_narrow(self):
+        """Eight hosts of a leaf send 1 MB each to those of the other, over two spines of 100 Gb/s each: together they take
+        8 MB with headers / 200 Gb/s however the flows are spread, so that other load balancing saves the rest at most, and six more
+        spines save more."""
+        experiment = {"topology": {**LEAVES, "spines": 2, "link_rate": "100 Gb/s"}, "output": FULL,
+                      "network": {**NETWORK, "flow_control": "pfc", "buffer": {"size": "16 MiB"}},
+                      "workload": {"kind": "traffic", "pattern": "pairs", "size": "1 MB", "pairs": [[i, 8 + i] for i in range(8)]}}
+        packets = -(-1_000_000 // 4096)
+        crossing = 8 * (1_000_000 + packets * (62 + 20)) * 8 / 200e9 * 1e12
+        for control in ("none", "dctcp"):
+            file, time = self.simulated(experiment, "--set", f"network.congestion_control={control}")
+            self.show(file)
+            text = self.text(".verdict").replace("\N{NO-BREAK SPACE}", " ")
+            found = re.search(r"What (?:goes up from leaf0|comes down to leaf1) keeps its 2 links there busy for ([0-9]+) % of it, whatever paths it "
+                              r"takes: more or faster links there, .* by at most ([0-9.]+) µs", text)
+            self.assertIsNotNone(found, text)
+            share = crossing / time
+            self.assertAlmostEqual(float(found[1]), 100 * share, delta=0.51)
+            saves = time - crossing
+            self.assertAlmostEqual(float(found[2]) * 1e6, saves, delta=0.01 * time)
+            for change, more in (("network.load_balancing=adaptive", False), ("topology.spines=8", True)):
+                other = self.simulated(experiment, "--set", f"network.congestion_control={control}", "--set", change)[1]
+                self.assertEqual(time - other > saves, more, (control, change))
 
     def test_another_job_at_the_link_of_a_host(self):
         """Seven hosts of the job `storm` send 2 MiB each to a host of a ring, whose three all-reduces of 1 MiB need 3 x 2 x 15/16 MiB
