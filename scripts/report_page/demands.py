@@ -159,9 +159,12 @@ class Demands:
         return self.edge > 1 - LONG_WAITS and self.edge > max(self.compute, self.host, self.local)
 
     def network_saves(self):
-        """What no better use of the same links saves more of: what a host sends and receives takes its link as long as before, and what
-        crosses the network between the same ranks takes the links on its way, together."""
-        return 1 - max(self.edge, self.crossing, self.compute, self.host)
+        """What no better use of the same links saves more of: what a host sends and receives takes its link as long as before."""
+        return 1 - max(self.edge, self.compute, self.host)
+
+    def paths_save(self):
+        """What other paths and other congestion control save at most, where ranks stay where they are."""
+        return min(self.network_saves(), 1 - self.crossing)
 
     def crossing_bounds(self):
         """Whether more links between these switches would save more than other paths and congestion control."""

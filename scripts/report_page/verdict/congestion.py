@@ -139,16 +139,14 @@ def crosses_there(evidence):
 def advice_to_widen(evidence):
     """The network is too narrow for what its hosts send to each other, however that is spread over it."""
     clause = crossing(evidence)
-    saves = time_text(evidence.demands.network_saves() * evidence.job_time)
+    saves = time_text(evidence.demands.paths_save() * evidence.job_time)
     return (f"{clause[0].upper() + clause[1:]}, whatever paths it takes: more or faster links there, another placement of ranks or less data "
             f"would help; all else, such as other paths and other congestion control, by at most {saves}.")
 
 
 def busy_without_congestion(evidence):
-    """The links for which a job takes long even without congestion, if these are the longest such resource."""
+    """The link of a host for which a job takes long even without congestion, if that is the longest such resource."""
     row, demands = evidence.demands.edge_row, evidence.demands
-    if demands.crossing > max(demands.edge, demands.compute, demands.host):
-        return f", because {crossing(evidence)}"
     if row is None or demands.edge < max(demands.compute, demands.host):
         return ""
     return f", because what has to pass {evidence.facts.links.name(row)} keeps it busy for {percent(demands.edge)} of it"
