@@ -383,16 +383,13 @@ class Judge:
         if int(summary["fingerprint"], 16) != int(results.fingerprint, 16):
             self.fault("output", "the summary has another fingerprint than the file", run, ended)
 
-    def finished_before(self, run, ended, path, reference):
-        """The signal came when the file was finished: then it is the file of an undisturbed run."""
-        same = False
-        if reference is not None and reference[1].code == 0:
-            with h5py.File(reference[2], "r") as a, h5py.File(path, "r") as b:
-                same = not list(same_results.differences(a, b, same_results.LEFT_OUT))
-        if same:
-            self.notes.append("SIGTERM after the file was finished")
-        else:
-            self.fault(f"after {run.harm}", "interrupted, but the file is complete", run, ended)
+    def undisturbed(self, path, reference):
+        """Whether this is the file of a run that nothing has disturbed. `complete` does not say it: simulation.until
+        leaves it at 0."""
+        if reference is None or reference[1].code != 0:
+            return False
+        with h5py.File(reference[2], "r") as a, h5py.File(path, "r") as b:
+            return not list(same_results.differences(a, b, same_results.LEFT_OUT))
 
     def compare(self, reference, run, ended, path):
         first, before, first_path = reference
@@ -442,10 +439,11 @@ class Judge:
         except Exception as error:  # noqa: BLE001
             self.fault(f"after {run.harm}", f"the file cannot be read: {type(error).__name__}", run, ended, str(error))
             return
-        if ended.code == EXIT_INTERRUPTED and complete:
-            self.finished_before(run, ended, path, reference)
-        if run.harm == "kill" and complete:
-            self.notes.append("SIGKILL after the file was finished")
+        lost = run.harm == "kill" and ended.code not in (0, EXIT_INPUT)
+        if (lost or complete and ended.code == EXIT_INTERRUPTED) and self.undisturbed(path, reference):
+            self.notes.append(f"{'SIGKILL' if lost else 'SIGTERM'} after the file was finished")
+        elif complete and ended.code == EXIT_INTERRUPTED:
+            self.fault(f"after {run.harm}", "interrupted, but the file is complete", run, ended)
         elif ended.code not in (0, EXIT_INTERRUPTED):
             self.fault(f"after {run.harm}", f"a file is there though the exit code is {ended.code}", run, ended)
         for name, text in checks.violations(results):

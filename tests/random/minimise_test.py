@@ -172,6 +172,21 @@ class Judging(ProgramTest):
         self.assertEqual(found, set())
         self.assertEqual(self.judged([cases.Run(1), cases.Run(1, harm="full disk", room=5000)]), set())
 
+    def test_killed_when_finished(self):
+        """The file of a process that was lost in its last moment is that of an undisturbed run, or should not be there."""
+        def lost(fingerprint=None):
+            def change(number, ended, path):
+                if number == 1:
+                    ended.code, ended.stopped = 137, 0.0
+                    with h5py.File(path, "r+") as file:
+                        file.attrs["fingerprint"] = fingerprint or file.attrs["fingerprint"]
+            return change
+
+        parts = {**GOOD, "simulation": {"until": "1 us"}}  # so that `complete` is 0 in both
+        runs = [cases.Run(1), cases.Run(2, harm="kill", after=100.0)]
+        self.assertEqual(self.judged(runs, parts, lost()), set())
+        self.assertEqual(self.judged(runs, parts, lost("0x0000000000000001")), {"after kill: a file is there though the exit code is 137"})
+
     def test_deafness(self):
         """A program that ends late after a signal, or with a file marked as complete, is detected."""
         def change(number, ended, path):
