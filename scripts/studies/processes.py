@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import select
 import shutil
 import signal
@@ -15,6 +16,8 @@ from support.errors import EnvironmentFailure, Interrupted
 from .identity import environment
 
 PATIENCE = 8  # s from SIGTERM to SIGKILL; weft ends within 3
+TAIL = 4096  # bytes of standard error that are searched for the last line of progress
+SHARE = re.compile(r"^(\d+) %, .* elapsed", re.MULTILINE)  # src/support/system/progress.cpp
 
 
 class Ended:
@@ -101,6 +104,10 @@ class Processes:
             ended.append((task, Ended(process.returncode, *texts, time.monotonic() - start)))
         return ended
 
+    def shares(self):
+        """How much of its work each running program says it has done, from 0 to 1."""
+        return [share_in(tail(folder / "err")) for _, _, folder, _ in self.running.values()]
+
     def end_all(self):
         """Sends SIGTERM to all, and SIGKILL to those that do not end."""
         for process, *_ in self.running.values():
@@ -114,3 +121,15 @@ class Processes:
         while self.running:
             self.collect()
             time.sleep(0.02)
+
+
+def tail(path):
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+        return file.read().decode(errors="replace")
+
+
+def share_in(text):
+    """The share of the last line of progress; 0 if there is none yet."""
+    found = SHARE.findall(text)
+    return int(found[-1]) / 100 if found else 0.0

@@ -11,6 +11,7 @@ from .processes import Processes
 
 REFUSED = " (exit code 2)"  # the end of errors of wrong inputs
 LOOK = 0.5  # s between checks of runs in other programs
+WATCH = 5.0  # s between looks at how far runs are, which say that every 5 s
 
 
 def name_of(case):
@@ -18,7 +19,8 @@ def name_of(case):
 
 
 def first_line(text):
-    lines = [line for line in text.splitlines() if line.startswith("weft: ")] or text.splitlines()
+    lines = [line for line in text.splitlines() if line.startswith("weft: ") and not line.startswith("weft: warning: ")]
+    lines = lines or text.splitlines()
     return lines[0].removeprefix("weft: ") if lines else ""
 
 
@@ -33,10 +35,11 @@ def summary_of(ended):
 
 
 class Progress:
-    """Lines on standard error: the number of finished cases, and the remaining time."""
+    """Lines on standard error: the number of finished cases, and the remaining time. `now` tells the time; tests bring
+    their own."""
 
-    def __init__(self, quiet, total, command):
-        self.quiet, self.total, self.done, self.start = quiet, total, 0, time.monotonic()
+    def __init__(self, quiet, total, command, now=time.monotonic):
+        self.quiet, self.total, self.done, self.now, self.start = quiet, total, 0, now, now()
         self.command = command  # whose lines these are
         self.terminal, self.last = sys.stderr.isatty(), None
 
@@ -51,19 +54,24 @@ class Progress:
     def print(self, text):
         print(f"{chr(13) if self.terminal and self.last else ''}{text}", file=sys.stderr, flush=True)
 
-    def step(self, running):
-        """One run has ended. The remaining ones are expected to take as long as the earlier ones, on average."""
+    def step(self, shares):
+        """One run has ended. `shares` are those of the others that they have done."""
         self.done += 1
-        now = time.monotonic()
-        left = self.total - self.done
+        self.show(shares)
+
+    def show(self, shares):
+        """What remains is expected to take as long as what is done, for the same share of a run."""
+        now = self.now()
+        left, done = self.total - self.done, self.done + sum(shares)
         due = self.last is None or now - self.last >= (0.2 if self.terminal else 10) or left == 0
-        if self.quiet or not due:
+        if self.quiet or not due or not done:
             return
         self.last = now
-        seconds = (now - self.start) / self.done * left
-        text = f"{self.command}: {self.done} of {self.total} runs, {running} under way, about {seconds:.0f} s left"
+        far = f" ({100 * sum(shares) / len(shares):.0f} %)" if any(shares) else ""
+        seconds = (now - self.start) * (self.total - done) / done
+        text = f"{self.command}: {self.done} of {self.total} runs, {len(shares)} under way{far}, about {seconds:.0f} s left"
         end = "\n" if not self.terminal or left == 0 else ""
-        print(f"{chr(13) if self.terminal else ''}{text:<78}", end=end, file=sys.stderr, flush=True)
+        print(f"{chr(13)}{text:<78}" if self.terminal else text, end=end, file=sys.stderr, flush=True)
 
 
 class Runs:
@@ -109,9 +117,12 @@ class Runs:
                         elsewhere.append(number)
                 if not (processes.running or elsewhere):
                     continue  # another program has run it in the meantime
-                for (number, lock), ended in processes.wait(LOOK if elsewhere else 60):
-                    self.end(number, lock, ended, progress)
-                    progress.step(len(processes.running))
+                ended = processes.wait(LOOK if elsewhere else WATCH)
+                for (number, lock), result in ended:
+                    self.end(number, lock, result, progress)
+                    progress.step(processes.shares())
+                if not ended:
+                    progress.show(processes.shares())
 
     def begin(self, number, processes, progress):
         """Starts a run, or finds that another program has done it. False if another program is running it."""
@@ -128,10 +139,11 @@ class Runs:
             return False
         if self.records.find(identity) is not None:
             lock.give_back()
-            progress.step(len(processes.running))
+            progress.step(processes.shares())
             return True
-        words = [*self.words_of(self.cases[number]), "-o", str(self.records.results(identity)), "--summary", "json",
-                 "--quiet"]
+        words = [*self.words_of(self.cases[number]), "-o", str(self.records.results(identity)), "--summary", "json"]
+        if self.quiet:
+            words.append("--quiet")
         processes.start((number, lock), words, self.mpi_processes, (lock.descriptor,))
         return True
 
