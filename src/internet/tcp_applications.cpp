@@ -106,8 +106,10 @@ void TcpReceiver::accepted(ns3::Ptr<ns3::Socket> socket, const ns3::Address& /*f
   socket->SetRecvCallback(ns3::MakeCallback(&TcpReceiver::read, this));
 }
 
+// A segment at a time: ns-3 joins what it hands over at once into one packet, and copies that with each segment. After
+// a loss megabytes may be there.
 void TcpReceiver::read(ns3::Ptr<ns3::Socket> socket) {
-  while (const ns3::Ptr<ns3::Packet> packet = socket->Recv()) {
+  while (const ns3::Ptr<ns3::Packet> packet = socket->Recv(settings_.segment, 0)) {
     if (packet->GetSize() == 0) return;  // the end
     log_.received(transfer_, now(), packet->GetSize());
   }

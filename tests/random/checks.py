@@ -66,7 +66,9 @@ class Results:
         ranks = self.tables["ranks"]
         endless = self.transfers and (self["transfers"]["size"] < 0).any()
         all_received = ranks["messages_sent"].sum() == ranks["messages_received"].sum()
-        self.quiet_at_the_end = self.complete and not endless and all_received
+        # The last ACKs of a background job may still be on their way when all of its messages have been received.
+        self.quiet_at_the_end = self.complete and not endless and all_received and (not self.background
+                                                                                     or self.without_acks)
         # /queue_pairs shows whether something was sent again, where ports have queues by class.
         repeats = "link_classes" in self.tables and ("queue_pairs" not in self.tables
                                                      or self["queue_pairs"]["repeated"].any())
