@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository, and prints what the
 pages show; code that is quoted from a file is in that file.

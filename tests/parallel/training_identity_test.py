@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
 """Training jobs give the same file on 1, 2, 3, 4 and 8 MPI processes, and under ns-3's own engine."""

@@ -142,7 +142,9 @@ def recommendation(d, files, facts):
 def placement(d, hosts, ranks, first=None):
     choice = d.random.random()
     if choice < 0.15:
-        return d.word(["packed", "random", "by_rail"])
+        return d.word(["packed", "random", "by_rail", "random_servers"])
+    if choice < 0.2:
+        return {"kind": "random_servers", "seed": d.count(0, 99), **({"first_server": d.count(0, 1)} if d.chance(0.3) else {})}
     if choice < 0.4:
         keys = {"kind": "random", **({"seed": d.count(0, 99)} if d.chance(0.5) else {})}
         if d.chance(0.3):

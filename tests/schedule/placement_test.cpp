@@ -90,6 +90,24 @@ TEST(Placement, RandomIsAPermutationThatTheSeedAloneDecides) {
   for (const std::uint32_t host : read("{kind: random, hosts: [1, 3, 5, 7]}", 2)) EXPECT_EQ(host % 2, 1U);
 }
 
+// A draw of servers is a draw of as many hosts, each of which stands for the accelerators of a server.
+TEST(Placement, RandomServersStayWhole) {
+  const Hosts servers = hosts_of(Placement::random(4, {0, 1, 2, 3}, 5));
+  Hosts expected;
+  for (const std::uint32_t server : servers) expected.insert(expected.end(), {2 * server, 2 * server + 1});
+  EXPECT_EQ(read("random_servers", 8), expected);  // the seed of the run is 5
+  EXPECT_EQ(read("{kind: random_servers, seed: 5}", 8), expected);
+  EXPECT_NE(read("{kind: random_servers, seed: 6}", 8), expected);
+  EXPECT_EQ(read("random_servers", 3), Hosts(expected.begin(), expected.begin() + 3));
+  for (const std::uint32_t host : read("{kind: random_servers, first_server: 1, servers: 2}", 4))
+    EXPECT_TRUE(host >= 2 && host < 6);
+  PlacementRequest rails = request(8);  // hosts of rail 0, then those of rail 1
+  rails.servers = {4, 2, 1, 4};
+  expected.clear();
+  for (const std::uint32_t server : servers) expected.insert(expected.end(), {server, server + 4});
+  EXPECT_EQ(read("random_servers", rails), expected);
+}
+
 // Each of n! orders of n hosts is as likely as any other: chi-squared over 6 orders and 6,000 seeds. With 5 degrees of
 // freedom a fair shuffle exceeds 20.5 once in a thousand times; the seeds are fixed, so that this one never does.
 TEST(Placement, RandomOrdersAreEquallyLikely) {
@@ -130,6 +148,9 @@ TEST(Placement, Complaints) {
   PlacementRequest without = request(3);
   without.servers = {};
   expect_complaint("by_rail", without, "'by_rail' needs a machine of servers");
+  expect_complaint("random_servers", without, "'random_servers' needs a machine of servers");
+  expect_complaint("{kind: random_servers, servers: 1}", request(3), "1 servers of 2 accelerators; at most 2 fit");
+  expect_complaint("{kind: random_servers, first: 1}", request(3), "unknown key 'first'");
 }
 
 /// The same with hosts 2, 3 (server 1) and 7 for storage.
@@ -151,6 +172,9 @@ TEST(Placement, RanksStayOffStorageUnlessItIsNamed) {
   std::sort(drawn.begin(), drawn.end());
   EXPECT_EQ(drawn, (Hosts{0, 1, 4, 5, 6}));
   EXPECT_EQ(read("by_rail", with_storage(4, 0)), (Hosts{0, 4, 1, 5}));  // servers 0 and 2 have none
+  drawn = read("random_servers", with_storage(4, 0));
+  std::sort(drawn.begin(), drawn.end());
+  EXPECT_EQ(drawn, (Hosts{0, 1, 4, 5}));
   expect_complaint("packed", with_storage(6, 0), "5 hosts that are no storage");
   expect_complaint("by_rail", with_storage(5, 0), "at most 4 fit");
 }

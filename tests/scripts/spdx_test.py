@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""Every source names its licence in its first line, or in the second below `#!`."""
+"""Every source names its licence in its first line, or in the second below `#!`; what may be executed has that line."""
 
+import os
 import pathlib
 import tempfile
 import unittest
@@ -30,6 +31,27 @@ def without_licence(root):
         if not (second if first.startswith("#!") else first).endswith(LICENCE):
             result.append(path.relative_to(root).as_posix())
     return result
+
+
+def without_interpreter(root):
+    """Files that may be executed, and that a shell would run as its own script."""
+    return [path.relative_to(root).as_posix() for path in sources(root)
+            if os.access(path, os.X_OK) and not path.read_bytes().startswith(b"#!")]
+
+
+class Interpreter(unittest.TestCase):
+    def test_all_sources(self):
+        self.assertEqual(without_interpreter(ROOT), [])
+
+    def test_what_has_none_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "tests").mkdir()
+            for name, text, mode in (("good.py", "#!/usr/bin/python3\n", 0o755), ("none.py", "import os\n", 0o755),
+                                     ("module.py", "import os\n", 0o644)):
+                (root / "tests" / name).write_text(text)
+                (root / "tests" / name).chmod(mode)
+            self.assertEqual(without_interpreter(root), ["tests/none.py"])
 
 
 class Licence(unittest.TestCase):

@@ -33,6 +33,15 @@ std::vector<std::uint32_t> compute_hosts(const PlacementRequest& request, std::u
   return hosts;
 }
 
+/// The first `count` draws of a shuffle (Fisher, Yates; Knuth, TAOCP vol. 2, 3.4.2, algorithm P).
+std::vector<std::uint32_t> drawn(std::uint32_t count, std::vector<std::uint32_t> pool, std::uint64_t seed) {
+  for (std::uint32_t i = 0; i < count; ++i)
+    std::swap(pool[i], pool[i + random_below(pool.size() - i, seed, placement_entity, i)]);
+  pool.resize(count);
+  pool.shrink_to_fit();
+  return pool;
+}
+
 std::uint32_t read_host(const Spec& value, const PlacementRequest& request) {
   const std::int64_t host = value.integer();
   if (host < 0 || host >= request.hosts)
@@ -57,30 +66,55 @@ std::vector<std::uint32_t> servers_without_storage(const PlacementRequest& reque
   return servers;
 }
 
-Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
+/// Of the keys first_server and servers; `usable` has those without storage hosts.
+struct ChosenServers {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::vector<std::uint32_t> usable;
+};
+
+ChosenServers read_servers(const Spec& spec, const PlacementRequest& request, const std::string& kind) {
   const ServerGrid& grid = request.servers;
   if (grid.gpus == 0)
     throw spec.error(
-        "'by_rail' needs a machine of servers, and this one has none; give its topology the key 'server', such as "
-        "server: {design: hgx_h100} (docs/reference/topologies.md), or use 'packed', 'random', a stride or a list of "
-        "hosts");
-  std::uint32_t first = 0;
-  std::uint32_t servers = grid.servers;
+        fmt::format("'{}' needs a machine of servers, and this one has none; give its topology the key "
+                    "'server', such as server: {{design: hgx_h100}} (docs/reference/topologies.md), or "
+                    "use 'packed', 'random', a stride or a list of hosts",
+                    kind));
+  ChosenServers chosen;
+  chosen.count = grid.servers;
   if (spec.is_map()) {
     if (const auto value = spec.find("first_server"))
-      first = static_cast<std::uint32_t>(value->integer(0, grid.servers - 1));
-    servers = grid.servers - first;
-    if (const auto value = spec.find("servers")) servers = static_cast<std::uint32_t>(value->integer(1, servers));
+      chosen.first = static_cast<std::uint32_t>(value->integer(0, grid.servers - 1));
+    chosen.count = grid.servers - chosen.first;
+    if (const auto value = spec.find("servers"))
+      chosen.count = static_cast<std::uint32_t>(value->integer(1, chosen.count));
   }
-  const std::vector<std::uint32_t> usable = servers_without_storage(request, first, servers);
-  if (request.ranks > usable.size() * grid.gpus)
+  chosen.usable = servers_without_storage(request, chosen.first, chosen.count);
+  const std::size_t room = chosen.usable.size() * grid.gpus;
+  if (request.ranks > room)
     throw spec.error(fmt::format("{} ranks on {} servers of {} accelerators; at most {} fit", request.ranks,
-                                 usable.size(), grid.gpus, usable.size() * grid.gpus));
-  if (usable.size() == servers) return Placement::by_rail(request.ranks, grid, first, servers);
+                                 chosen.usable.size(), grid.gpus, room));
+  return chosen;
+}
+
+Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
+  const ServerGrid& grid = request.servers;
+  const ChosenServers chosen = read_servers(spec, request, "by_rail");
+  const std::vector<std::uint32_t>& usable = chosen.usable;
+  if (usable.size() == chosen.count) return Placement::by_rail(request.ranks, grid, chosen.first, chosen.count);
   std::vector<std::uint32_t> hosts;
   for (std::uint32_t rank = 0; rank < request.ranks; ++rank)
     hosts.push_back(grid.host(usable[rank % usable.size()], static_cast<std::uint32_t>(rank / usable.size())));
   return Placement::listed(std::move(hosts));
+}
+
+Placement read_random_servers(const Spec& spec, const PlacementRequest& request) {
+  ChosenServers chosen = read_servers(spec, request, "random_servers");
+  std::uint64_t seed = request.seed;
+  if (spec.is_map())
+    if (const auto value = spec.find("seed")) seed = value->natural();
+  return Placement::random_servers(request.ranks, request.servers, std::move(chosen.usable), seed);
 }
 
 Placement read_random(const Spec& spec, const PlacementRequest& request) {
@@ -152,13 +186,14 @@ Placement read_packed(const Spec& spec, const PlacementRequest& request) {
 
 Placement read_map(const Spec& spec, const PlacementRequest& request) {
   const auto kind = spec.find("kind");
-  const std::string name = kind                ? kind->one_of({"packed", "by_rail", "random", "explicit"})
+  const std::string name = kind ? kind->one_of({"packed", "by_rail", "random", "random_servers", "explicit"})
                            : spec.has("hosts") ? "explicit"
                                                : "packed";
-  Placement placement = name == "by_rail"    ? read_by_rail(spec, request)
-                        : name == "random"   ? read_random(spec, request)
-                        : name == "explicit" ? read_explicit(spec, request)
-                                             : read_packed(spec, request);
+  Placement placement = name == "by_rail"          ? read_by_rail(spec, request)
+                        : name == "random"         ? read_random(spec, request)
+                        : name == "random_servers" ? read_random_servers(spec, request)
+                        : name == "explicit"       ? read_explicit(spec, request)
+                                                   : read_packed(spec, request);
   spec.finish();
   return placement;
 }
@@ -190,9 +225,10 @@ Placement read_pieces(const Spec& spec, const PlacementRequest& request) {
 Placement read_any(const Spec& spec, const PlacementRequest& request) {
   if (spec.is_sequence()) return read_pieces(spec, request);
   if (spec.is_map()) return read_map(spec, request);
-  const std::string name = spec.one_of({"packed", "by_rail", "random"});
+  const std::string name = spec.one_of({"packed", "by_rail", "random", "random_servers"});
   if (name == "by_rail") return read_by_rail(spec, request);
   if (name == "random") return read_random(spec, request);
+  if (name == "random_servers") return read_random_servers(spec, request);
   return consecutive_compute_hosts(spec, request);
 }
 
@@ -254,11 +290,18 @@ Placement Placement::listed(std::vector<std::uint32_t> hosts) {
 
 Placement Placement::random(std::uint32_t ranks, std::vector<std::uint32_t> pool, std::uint64_t seed) {
   WEFT_EXPECT(ranks <= pool.size(), "{} ranks on {} hosts", ranks, pool.size());
-  for (std::uint32_t i = 0; i < ranks; ++i)
-    std::swap(pool[i], pool[i + random_below(pool.size() - i, seed, placement_entity, i)]);
-  pool.resize(ranks);
-  pool.shrink_to_fit();
-  return listed(std::move(pool));
+  return listed(drawn(ranks, std::move(pool), seed));
+}
+
+Placement Placement::random_servers(std::uint32_t ranks, const ServerGrid& grid, std::vector<std::uint32_t> pool,
+                                    std::uint64_t seed) {
+  const std::uint32_t needed = (ranks + grid.gpus - 1) / grid.gpus;
+  WEFT_EXPECT(needed <= pool.size(), "{} ranks on {} servers", ranks, pool.size());
+  const std::vector<std::uint32_t> servers = drawn(needed, std::move(pool), seed);
+  std::vector<std::uint32_t> hosts(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    hosts[rank] = grid.host(servers[rank / grid.gpus], rank % grid.gpus);
+  return listed(std::move(hosts));
 }
 
 void Placement::append(const Placement& other) {

@@ -40,10 +40,13 @@ class Placement {
   static Placement by_rail(std::uint32_t ranks, const ServerGrid& grid, std::uint32_t first_server,
                            std::uint32_t servers);
   static Placement listed(std::vector<std::uint32_t> hosts);
-  /// `ranks` of the hosts in `pool`, in an order that is uniform among all: the first draws of a shuffle (Fisher,
-  /// Yates; Knuth, TAOCP vol. 2, 3.4.2, algorithm P). A function of the seed, the pool and `ranks`. Requires ranks <=
-  /// pool size.
+  /// `ranks` of the hosts in `pool`, in an order that is uniform among all. A function of the seed, the pool and
+  /// `ranks`. Requires ranks <= pool size.
   static Placement random(std::uint32_t ranks, std::vector<std::uint32_t> pool, std::uint64_t seed);
+  /// Whole servers of `pool` in an order that is uniform among all, consecutive ranks on the accelerators of each, as a
+  /// scheduler leaves them that gives out whole servers of a fragmented machine. Requires that the ranks fit.
+  static Placement random_servers(std::uint32_t ranks, const ServerGrid& grid, std::vector<std::uint32_t> pool,
+                                  std::uint64_t seed);
 
   /// The ranks of `other` follow.
   void append(const Placement& other);

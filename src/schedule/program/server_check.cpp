@@ -20,7 +20,7 @@ void require_servers_of(const Spec& where, const CollectiveCall& call, const Pla
     if (i % together == 0 || same) continue;
     throw where.error(fmt::format(
         "ranks {} and {} are placed on servers {} and {}, but ranks_per_server: {} of the {} says that they share one; "
-        "place each {} ranks on one server, or leave ranks_per_server out",
+        "place each {} ranks on one server, as packed and random_servers do, or leave ranks_per_server out",
         call.communicator->rank(i - 1).value(), call.communicator->rank(i).value(), server(i - 1), server(i), together,
         to_text(call.kind), together));
   }

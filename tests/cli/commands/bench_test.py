@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below the values in docs/concepts/performance.md,
 because other programs may run beside; tests/performance/instructions_test.py counts the exact cost of the hot path.

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
 """`weft workload`: its counts are the traffic of a run, its step time is that of a run, its bubbles are those of the

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
 """Two fidelities of one program: equal to the picosecond where links carry one flow each, named in every result, and keys

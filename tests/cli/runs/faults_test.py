@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 300 s
 """Disks that fill and memory that ends: one clear message, exit code 3, and nothing that looks like results."""

@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
 """The content of the results file: portions, samples of messages, runs that are cut short, and --verify."""

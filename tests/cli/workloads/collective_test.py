@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """weft collective and weft perf: steps, proofs, closed forms, schedule files and their errors, nccl-tests' table."""
 
