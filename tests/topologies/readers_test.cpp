@@ -308,6 +308,54 @@ TEST_F(Readers, ServerOfNccl) {
   EXPECT_EQ(count, (std::map<std::string, std::size_t>{{"nvlink", 4}, {"pcie", 8}, {"smp", 1}}));
 }
 
+// 16 lanes of 8 GT/s, as NCCL's ncclTopoAddPci() takes them.
+TEST_F(Readers, PcieOfVirtualMachines) {
+  for (const auto& [speed, width, rate] :
+       {std::tuple("32.0 GT/s PCIe", "0", 32e9 * 16), {"Unknown", "0", 8e9 * 16}, {"", "4", 8e9 * 4}}) {
+    std::string text = nccl_file();
+    const std::string known = "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"";
+    text.replace(text.find(known), known.size(), fmt::format("link_speed=\"{}\" link_width=\"{}\"", speed, width));
+    const Topology topology = machine(four_servers(write("node.xml", text)));
+    const auto& first = shape_of<ServerShape>(machine_of(topology))->design.links.front();
+    EXPECT_EQ(first.link_class, "pcie");
+    EXPECT_NEAR(static_cast<double>(first.link.rate.bps()), rate * 128 / 130, 16);
+  }
+}
+
+/// As RCCL writes it: two GPUs of AMD with two links between them.
+std::string rccl_file(const std::string& gcn) {
+  std::string text = "<system version=\"2\">\n<cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\">\n";
+  for (int gpu = 0; gpu < 2; ++gpu)
+    text += fmt::format(
+        "<pci busid=\"g{}\" class=\"0x120000\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">\n<gpu dev=\"{}\" "
+        "sm=\"304\" gcn=\"{}\">\n<xgmi target=\"g{}\" count=\"2\" tclass=\"0x120000\"/>\n</gpu>\n</pci>\n",
+        gpu, gpu, gcn, 1 - gpu);
+  return text + "</cpu>\n</system>\n";
+}
+
+TEST_F(Readers, InfinityFabricOfRccl) {
+  const std::string file = "{{kind: server, design: {{nccl_topology: {}, nvlink_delay: 100 ns, pcie_delay: 200 ns}}}}";
+  for (const auto& [gcn, bytes, framing] : {std::tuple("gfx950", 76.8e9, LinkFraming{48, 16, 0}),
+                                            {"gfx942", 64e9, {48, 16, 0}},
+                                            {"gfx90a", 50e9, {36, 14, 0}}}) {
+    const Topology topology = machine(fmt::format(fmt::runtime(file), write("node.xml", rccl_file(gcn))));
+    const auto& links = shape_of<ServerShape>(machine_of(topology))->design.links;
+    const auto xgmi =
+        std::find_if(links.begin(), links.end(), [](const auto& one) { return one.link_class == "nvlink"; });
+    ASSERT_NE(xgmi, links.end());
+    EXPECT_EQ(xgmi->link.rate, Bandwidth::from_bps(static_cast<std::int64_t>(2 * 8 * bytes)));
+    EXPECT_EQ(xgmi->framing, framing);
+  }
+  const std::string path = write("node.xml", rccl_file("gfx906"));
+  try {
+    machine(fmt::format(fmt::runtime(file), path));
+    ADD_FAILURE() << "gfx906";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(),
+              path + ":5: found an xgmi link of 'gfx906', whose rate is not known; expected gfx950, gfx942 or gfx90a");
+  }
+}
+
 TEST_F(Readers, NcclErrorsAtTheirLine) {
   const auto expect = [&](const std::string& from, const std::string& to, int line, const std::string& fragment) {
     std::string text = nccl_file();

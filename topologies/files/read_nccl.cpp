@@ -21,6 +21,18 @@ std::int64_t nvlink_bps(std::uint64_t compute_capability) {
   return (compute_capability >= 100 ? 50 : compute_capability >= 70 ? 25 : 20) * std::int64_t{8'000'000'000};
 }
 
+/// An Infinity Fabric link of 16 lanes in one direction: what it carries, and the share of that which RCCL counts as
+/// data (github.com/ROCm/rccl, src/graph/topo.h, GFX94X_XGMI_WIDTH of 48 GB/s, MI200_XGMI_WIDTH of 36 GB/s), as in
+/// mi355x.yaml, mi300x.yaml and frontier_node.yaml of topologies/servers.
+struct InfinityFabric {
+  std::string_view gcn;
+  std::int64_t bps;
+  LinkFraming framing;
+};
+constexpr InfinityFabric infinity_fabrics[] = {{"gfx950", 614'400'000'000, {48, 16, 0}},
+                                               {"gfx942", 512'000'000'000, {48, 16, 0}},
+                                               {"gfx90a", 400'000'000'000, {36, 14, 0}}};
+
 class NcclReader {
  public:
   NcclReader(const XmlFile& file, const Spec& map) : file_(file), map_(map) {}
@@ -40,11 +52,13 @@ class NcclReader {
   }
 
  private:
+  /// Or an Infinity Fabric link.
   struct NvLink {
     std::uint32_t gpu;
     std::string target;
     std::int64_t bps;
     SourceLine where;
+    LinkFraming framing = {};
   };
 
   void count_gpus(const pugi::xml_node& element) {
@@ -70,11 +84,13 @@ class NcclReader {
     for (const auto& child : cpu.children("pci")) add_pci(child, node);
   }
 
-  /// 8 GT/s and more: 128 of 130 bits are data, before 8 of 10 (PCI-SIG, Base Specification 3.0).
+  /// 8 GT/s and more: 128 of 130 bits are data, before 8 of 10 (PCI-SIG, Base Specification 3.0). Virtual machines
+  /// often do not know: NCCL then takes 16 lanes and 8 GT/s (src/graph/topo.cc, ncclTopoAddPci and kvDictPciGen).
   static Bandwidth pci_rate(const pugi::xml_node& pci, const SourceLine& where) {
-    const std::string speed = pci.attribute("link_speed").value();
-    const auto width =
-        static_cast<std::int64_t>(whole_number(pci.attribute("link_width").value(), 1, 64, "link_width", where));
+    std::string speed = pci.attribute("link_speed").value();
+    if (speed.empty() || speed.starts_with("Unknown")) speed = "8.0 GT/s PCIe";
+    const std::uint64_t lanes = whole_number(pci.attribute("link_width").value(), 0, 64, "link_width", where);
+    const std::int64_t width = lanes == 0 ? 16 : static_cast<std::int64_t>(lanes);
     const std::map<std::string, std::int64_t> lane_bps = {
         {"2.5", 2'000'000'000}, {"5.0", 4'000'000'000},   {"5", 4'000'000'000},   {"8.0", 7'876'923'076},
         {"8", 7'876'923'076},   {"16.0", 15'753'846'153}, {"16", 15'753'846'153}, {"32.0", 31'507'692'307},
@@ -106,7 +122,10 @@ class NcclReader {
     if (!gpu_at_.emplace(busid, number).second)
       throw InputError(where, fmt::format("bus id '{}' has a GPU already", busid));
     design_.links.push_back({parent, number, link, "pcie"});
+    // RCCL writes the number of compute units here, and the architecture to `gcn`.
     const std::uint64_t capability = whole_number(gpu.attribute("sm").value(), 1, 1000, "sm", where);
+    const std::string gcn = gpu.attribute("gcn").value();
+    if (!gcn.empty()) return add_infinity_fabric(gpu, number, gcn);
     design_.architecture = capability >= 100  ? GpuArchitecture::blackwell
                            : capability >= 90 ? GpuArchitecture::hopper
                            : capability >= 80 ? GpuArchitecture::ampere
@@ -116,6 +135,21 @@ class NcclReader {
       const auto count =
           static_cast<std::int64_t>(whole_number(child.attribute("count").value(), 1, 64, "count", place));
       nvlinks_.push_back({number, child.attribute("target").value(), count * nvlink_bps(capability), place});
+    }
+  }
+
+  void add_infinity_fabric(const pugi::xml_node& gpu, std::uint32_t number, const std::string& gcn) {
+    for (const auto& child : gpu.children("xgmi")) {
+      const SourceLine place = file_.where(child);
+      const auto known = std::find_if(std::begin(infinity_fabrics), std::end(infinity_fabrics),
+                                      [&](const InfinityFabric& one) { return one.gcn == gcn; });
+      if (known == std::end(infinity_fabrics))
+        throw InputError(place, fmt::format("found an xgmi link of '{}', whose rate is not known; expected gfx950, "
+                                            "gfx942 or gfx90a",
+                                            gcn));
+      const auto count =
+          static_cast<std::int64_t>(whole_number(child.attribute("count").value(), 1, 64, "count", place));
+      nvlinks_.push_back({number, child.attribute("target").value(), count * known->bps, place, known->framing});
     }
   }
 
@@ -142,7 +176,8 @@ class NcclReader {
       }
       if (peer->second == nvlink.gpu) throw InputError(nvlink.where, "a GPU with an NVLink to itself");
       if (joined.insert(std::minmax(nvlink.gpu, peer->second)).second)
-        design_.links.push_back({nvlink.gpu, peer->second, {Bandwidth::from_bps(nvlink.bps), nvlink_delay}, "nvlink"});
+        design_.links.push_back(
+            {nvlink.gpu, peer->second, {Bandwidth::from_bps(nvlink.bps), nvlink_delay}, "nvlink", nvlink.framing});
     }
     if (to_switch.empty()) return;
     const std::uint32_t nvswitch = design_.nodes++;

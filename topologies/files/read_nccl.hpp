@@ -6,10 +6,10 @@
 
 namespace weft {
 
-/// Reads the file that NCCL writes to NCCL_TOPO_DUMP_FILE (src/graph/xml.cc): GPUs, PCIe switches, CPUs, NICs and
-/// NVLinks. It tells no delays, which `map` says: nvlink_delay (if there are NVLinks), pcie_delay; and smp_rate,
-/// smp_delay between CPUs if there are several. A GPU uses the NIC with the fewest links between; of several, each gets
-/// its share. Throws InputError with the line.
+/// Reads the file that NCCL or RCCL writes to NCCL_TOPO_DUMP_FILE (src/graph/xml.cc): GPUs, PCIe switches, CPUs, NICs
+/// and NVLinks, or Infinity Fabric. It tells no delays, which `map` says: nvlink_delay (if there are NVLinks),
+/// pcie_delay; and smp_rate, smp_delay between CPUs if there are several. A GPU uses the NIC with the fewest links
+/// between; of several, each gets its share. Throws InputError with the line.
 ServerDesign read_nccl_server(const Spec& name, const Spec& map);
 
 /// Reads the file that NCCL writes to NCCL_GRAPH_DUMP_FILE and reads from NCCL_GRAPH_FILE (src/graph/search.cc,

@@ -28,6 +28,11 @@ class ServerReader {
   ServerDesign read() {
     if (const auto file = find("nccl_topology")) {
       design_ = read_nccl_server(*file, behind_ && !spec_.is_map() ? *behind_ : spec_);
+      // The file says these, whatever the ready-made design has.
+      if (spec_.is_map() && behind_)
+        for (const char* key : {"gpus", "inside", "links", "nvswitches", "cpus", "nics", "nic_of_gpu", "ports_per_nic",
+                                "nvlink_rate", "nvlink_delay", "pcie_rate", "pcie_delay", "smp_rate", "smp_delay"})
+          static_cast<void>(behind_->find(key));
       return finish();
     }
     design_.gpus = static_cast<std::uint32_t>(at("gpus").integer(1, max_gpus));
