@@ -6,6 +6,7 @@ import re
 
 from importing.errors import InputError, read_bytes
 from importing.imported import Imported, Input, Map
+from importing.machines import DELAY, PORTS
 
 SUMMARY = "a server from the topology file of NCCL or RCCL (NCCL_TOPO_DUMP_FILE)"
 # Values that the file does not have: delays of links as in weft's own servers (topologies/servers), the rate between
@@ -27,6 +28,8 @@ PCIE_ALONE = ("; this one has PCI devices alone, as clouds' files for NCCL_TOPO_
 
 def add_arguments(parser):
     parser.add_argument("input", metavar="TOPOLOGY.xml")
+    parser.add_argument("--servers", type=int, default=1, metavar="N",
+                        help="servers like it, on one non-blocking switch with links as fast as their NICs (1, without a network)")
 
 
 def matches(path):
@@ -57,9 +60,29 @@ def read(options):
     design.update(AMD if amd else NVIDIA)
     design.comments["nvlink_delay"] = "The file says nothing of these."
     imported.topology = Map(kind="server", design=design)
+    if options.servers != 1:
+        imported.topology = cluster(options, text, design)
+        imported.ranks *= options.servers
     imported.workload = Map(kind="collective", collective="all_reduce", size="1 MiB")
     imported.workload.about = "The file has no workload: this is one to begin with."
     return imported
+
+
+def cluster(options, text, design):
+    """`--servers` of them, with `net` elements as NICs of their `speed` in Mb/s."""
+    nets = re.findall(rb"<net\s[^>]*>", text)
+    ports = len(nets) * options.servers
+    if options.servers < 1 or ports > PORTS:
+        raise InputError(options.input, None, f"--servers {options.servers}: expected 1 to {max(1, PORTS // max(1, len(nets)))}, as "
+                         f"many as one switch has ports for; import one server, and put it on a network of your own")
+    speeds = {int(speed[1]) if (speed := re.search(rb'\bspeed="([0-9]+)"', net)) else 0 for net in nets}
+    if len(speeds) != 1 or not min(speeds):
+        found = ", ".join(map(str, sorted(speeds))) or "no <net>"
+        raise InputError(options.input, 1, f"the speed of the NICs: found {found}; expected one for all, in Mb/s, such as "
+                         '<net speed="400000" ...>')
+    topology = Map(kind="star", hosts=ports, link_rate=f"{speeds.pop()} Mb/s", link_delay=DELAY, server=design)
+    topology.about = "A non-blocking switch: put your network here, with `server` beside its keys."
+    return topology
 
 
 def capability(gpu):

@@ -60,9 +60,9 @@ def amd(gcn="gfx942", gpus=GPUS):
 
 
 class Topologies(ProgramTest):
-    def imported(self, text):
+    def imported(self, text, *words):
         self.write(text, "node.xml")
-        self.run_weft("import", "nccl-topology", "node.xml", "-o", "node.yaml")
+        self.run_weft("import", "nccl-topology", "node.xml", "-o", "node.yaml", *words)
         return (self.folder / "node.yaml").read_text()
 
     def bus_bandwidth(self, size="1 GiB"):
@@ -101,6 +101,28 @@ class Topologies(ProgramTest):
         Infinity Fabric, it would be 15."""
         self.imported(amd())
         self.assertAlmostEqual(self.bus_bandwidth() / 315, 1, delta=0.05)
+
+    def test_two_servers(self):
+        """As two ready-made servers on the same switch. 300 GB/s and more are usual; each of two servers has to send the size once, half
+        of it to be summed and half as a sum, over eight NICs of 50 GB/s: 2 x 15 / 16 x 400 GB/s is the most."""
+        text = self.imported(nvidia(), "--servers", "2")
+        self.assertIn("hosts: 16", text)
+        self.assertIn("link_rate: 400000 Mb/s", text)
+        known = self.bus_bandwidth("256 MiB")
+        self.assertGreater(known, 300)
+        self.assertLess(known, 2 * 15 / 16 * 400)
+        of_the_file = ("nccl_topology", "smp_")
+        self.write("".join(line for line in text.splitlines(True) if not line.strip().startswith(of_the_file)), "node.yaml")
+        self.assertAlmostEqual(self.bus_bandwidth("256 MiB") / known, 1, delta=0.01)
+
+    def test_speeds_that_differ(self):
+        self.write(nvidia().replace('speed="400000"', 'speed="100000"', 1), "node.xml")
+        done = weft("import", "nccl-topology", "node.xml", "--servers", "2", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("found 100000, 400000; expected one for all", done.err)
+        done = weft("import", "nccl-topology", "node.xml", "--servers", "100000", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("expected 1 to 8191", done.err)
 
     def test_pcie_alone(self):
         """As in the files that clouds give for NCCL_TOPO_FILE."""
