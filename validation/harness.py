@@ -83,7 +83,7 @@ class Case:
         # of which nothing but compared rows comes.
         self.compares = compares
         self.rows = []
-        self.server = None
+        self.servers = []  # none before the first run, then one; copies of the case, with other experiments, share it
 
     def run(self, changes=None):
         """Runs experiment.yaml with changes such as {"topology.links": 3}; returns the Run, and the experiment as
@@ -113,9 +113,9 @@ class Case:
         return config, experiment
 
     def output_of(self, words):
-        if self.server is None:
-            self.server = Server(self.start, self.mpi_ranks)
-        code, out, err = self.server.run(words, self.scratch)
+        if not self.servers:
+            self.servers.append(Server(self.start, self.mpi_ranks))
+        code, out, err = self.servers[0].run(words, self.scratch)
         if code != 0:
             raise RuntimeError(f"weft {' '.join(map(str, words))}: exit code {code}\n{err}")
         return out
@@ -133,9 +133,9 @@ class Case:
         return self
 
     def __exit__(self, *_):
-        if self.server is not None:
-            self.server.close()
-            self.server.process.wait()
+        for server in self.servers:
+            server.close()
+            server.process.wait()
 
     # Rows. Integers must be equal; numbers with a tolerance explain it.
 

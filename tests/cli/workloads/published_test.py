@@ -164,6 +164,19 @@ class Published(ProgramTest):
         self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
         self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
 
+    def test_all_experiments_of_a_row_run_in_one_program_which_ends(self):
+        """step() runs copies of the case with other experiments. Their program has a folder, which is removed with it."""
+        facts = read("together_b200")
+        row = next(plan for plan in rows_of_plans(facts) if plan["name"] == "Nemotron-4 15B fp8 on 64")
+        with case_of(weft_testing.WEFT, self.folder) as case:
+            step(case, facts, row)
+            step(case, facts, row)
+            server, = case.servers
+            self.assertEqual(server.runs, 2)
+            self.assertTrue(server.folder.is_dir())
+        self.assertFalse(server.folder.exists())
+        self.assertIsNotNone(server.process.poll())
+
     def test_parameters_gathered_beside_the_forward_pass(self):
         """One step is as long as each of several: parameters are gathered at its start. Behind the step it is longer."""
         facts = read("together_b200")
