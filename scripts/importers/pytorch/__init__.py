@@ -19,6 +19,15 @@ SUMMARY = "traces of PyTorch's profiler (Kineto) and execution traces, a file fo
 NAMES = ("*.json", "*.json.gz", "*.json.xz", "*.pt.trace", "*.json.gzip")
 START = 1 << 16
 FEW = 8  # names of files in a message
+# Traces that are not read: how to recognise them, what they are, and what would be right.
+OF_XLA = (kineto.is_of_xla, "XLA's profiler has written this trace for viewers, without what communicates; expected traces of "
+                            "torch.profiler. `weft import xplane` reads the *.xplane.pb beside it")
+OF_OTHER_PYTORCH = (
+    (kineto.is_without_kineto, "a PyTorch without Kineto has written this trace, without kernels and without the sizes of collectives; "
+                               "expected one of a PyTorch for which torch.profiler.kineto_available() is true"),
+    (execution.is_too_old, "an execution trace of schema 1.0.1, whose process groups have no names; expected one whose nodes have "
+                           "'ctrl_deps' (schema 1.0.2-chakra.0.0.4 and later), or traces of torch.profiler"),
+)
 NUMBER = re.compile(r"(?:rank|host|worker|gpu|et|kineto|trace)[-_.]?(\d+)", re.IGNORECASE)
 
 
@@ -69,9 +78,17 @@ def check_others(path, known, notes):
     return others
 
 
+def unreadable(path, known):
+    """(file, what it is) of the traces of a file or folder that one of `known` recognises."""
+    for one in candidates(path):
+        start = beginning(one, START)
+        yield from ((one, text) for recognises, text in known if recognises(start))
+
+
 def matches(path):
+    """Also of traces of PyTorch that are not read: read() says why."""
     try:
-        return any(files_of(path).values())
+        return any(files_of(path).values()) or any(unreadable(path, OF_OTHER_PYTORCH))
     except InputError:
         return False
 
@@ -89,9 +106,8 @@ def rank_of_name(path):
 def read(options):
     files, notes = files_of(options.input), Notes()
     if not any(files.values()):
-        if of_xla := next((one for one in candidates(options.input) if kineto.is_of_xla(beginning(one, START))), None):
-            raise InputError(of_xla, None, "XLA's profiler has written this trace for viewers, without what communicates; expected "
-                                           "traces of torch.profiler. `weft import xplane` reads the *.xplane.pb beside it")
+        for one, text in unreadable(options.input, (*OF_OTHER_PYTORCH, OF_XLA)):
+            raise InputError(one, None, text)
         raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
                                               "trace ('schema' and 'nodes') here")
     others = check_others(pathlib.Path(options.input), [*files["execution"], *files["kineto"]], notes)

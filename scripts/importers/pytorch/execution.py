@@ -21,6 +21,12 @@ def looks_like(start):
     return '"schema"' in start and '"nodes"' in start and '"ctrl_deps"' in start
 
 
+def is_too_old(start):
+    """Of PyTorch 1.13, and others that write schema 1.0.1: nodes have a `parent`, and process groups are addresses in memory,
+    which differ from rank to rank."""
+    return '"schema"' in start and '"nodes"' in start and '"parent"' in start and '"ctrl_deps"' not in start
+
+
 def whole(value):
     """A whole number in the allowed range, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

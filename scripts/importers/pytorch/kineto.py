@@ -30,9 +30,14 @@ def is_of_xla(start):
     return '"highres-ticks"' in start[:OF_XLA]
 
 
+def is_without_kineto(start):
+    """Of a PyTorch that was built without Kineto, as Debian's: a list of events of `CPU functions`, without categories."""
+    return '"CPU functions"' in start and '"cat"' not in start
+
+
 def looks_like(start):
     """Recognises a file by its first characters."""
-    return not is_of_xla(start) and ('"traceEvents"' in start or '"schemaVersion"' in start or
+    return not is_of_xla(start) and not is_without_kineto(start) and ('"traceEvents"' in start or '"schemaVersion"' in start or
                                      ('"ph"' in start and '"ts"' in start))
 
 

@@ -20,7 +20,7 @@ import onnx_files
 import xplane_files
 from kineto_files import Trace, data_parallel_step
 from pytorch_testing import MIB, PytorchTest
-from weft_testing import SOURCE
+from weft_testing import SOURCE, weft
 
 
 class Reading(PytorchTest):
@@ -61,6 +61,27 @@ class Reading(PytorchTest):
         (folder / "rank1.json").unlink()
         (folder / "rank0.json").write_text('{"schema": "1.1.1", "nodes": [\n{"id": 1, "name": "x", "ctrl_deps": 0}]}')
         self.refused("traces", says=["^weft: traces/rank0.json: no rank has an operation"])
+
+    def test_traces_of_a_pytorch_that_is_too_old_or_without_kineto(self):
+        """Shapes of what PyTorch 1.13 of Debian writes: export_chrome_trace() without Kineto, and ExecutionGraphObserver. Given to
+        `weft run` as well."""
+        folder = self.folder / "traces"
+        folder.mkdir()
+        path = folder / "rank0.json"
+        for text, says in (
+                ('[{"name": "c10d::allreduce_", "ph": "X", "ts": 170, "dur": 104, "tid": 1, "pid": "CPU functions", "args": {}}]',
+                 "a PyTorch without Kineto has written this trace, .*; expected one of a PyTorch for which"),
+                ('{"schema": "1.0.1", "pid": 1, "nodes": [{"name": "aten::mm", "id": 4, "rf_id": 2, "parent": 3, "fw_parent": 0, '
+                 '"inputs": [], "input_shapes": [], "input_types": []}]}',
+                 "an execution trace of schema 1.0.1, whose process groups have no names; expected one whose nodes have 'ctrl_deps'")):
+            with self.subTest(says):
+                path.write_text(text)
+                self.refused("traces", says=[f"^weft: traces/rank0.json: {says}"])
+                for what in (folder, path):
+                    done = weft("run", what, "-o", self.folder / "out.h5", "--quiet")
+                    self.assertEqual(done.code, 2, done)
+                    self.assertRegex(done.err, f"^weft: {path}: {says}")
+                self.assertFalse((self.folder / "out.h5").exists())
 
     def test_sizes_that_cannot_be(self):
         """They have the line of their event."""
