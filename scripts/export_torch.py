@@ -12,11 +12,12 @@ or, on the command line, with a function that gives (module, inputs):
     python export_torch.py my_model:make -o step.yaml --ranks 8 --device h100-sxm
 
 Input: what torch.export.export gives, or a torch.fx.GraphModule whose nodes have shapes
-(torch.fx.passes.shape_prop.ShapeProp). Each operator of the graph becomes a kernel of each rank, after those whose
-results it takes: GEMMs with m, n, k and their bytes, everything else with its bytes. Views take no time.
-Functional collectives (torch.ops._c10d_functional) become collectives of all ranks. With train=True a backward pass of
-twice the forward pass's work follows, gradients of all parameters are reduced among the ranks in buckets of 25 MiB, and
-an optimizer goes over them (Adam, 28 bytes a parameter)."""
+(torch.fx.passes.shape_prop.ShapeProp): of torch.fx.experimental.proxy_tensor.make_fx, or of torch.fx.symbolic_trace, which keeps
+modules of torch.nn as one operation; linear layers and convolutions are known, a transformer layer is an error. Each
+operator of the graph becomes a kernel of each rank, after those whose results it takes: GEMMs with m, n, k and their bytes,
+everything else with its bytes. Views take no time. Functional collectives (torch.ops._c10d_functional) become collectives of
+all ranks. With train=True a backward pass of twice the forward pass's work follows, gradients of all parameters are reduced
+among the ranks in buckets of 25 MiB, and an optimizer goes over them (Adam, 28 bytes a parameter)."""
 
 import argparse
 import importlib
@@ -27,12 +28,13 @@ import sys
 VIEWS = {"view", "reshape", "transpose", "permute", "t", "expand", "slice", "select", "unsqueeze", "squeeze", "detach",
          "alias", "as_strided", "_unsafe_view", "_to_copy", "clone", "split", "split_with_sizes", "getitem", "flatten",
          "unbind", "chunk", "empty", "contiguous", "lift_fresh_copy", "dropout", "sym_size", "arange", "wait_tensor",
-         "unflatten", "scalar_tensor", "_assert_tensor_metadata", "movedim", "narrow"}
+         "unflatten", "scalar_tensor", "_assert_tensor_metadata", "movedim", "narrow", "_reshape_alias", "identity"}
 GEMMS = {"mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "addmm": 1, "baddbmm": 1}
 CONVOLUTIONS = {"convolution", "conv1d", "conv2d", "conv3d", "_convolution"}
 ATTENTION = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
              "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention_for_cpu",
              "_scaled_dot_product_cudnn_attention"}
+LOOKUPS = {"embedding", "embeddingbag"}  # modules that read a row of their table for each row of the result
 COLLECTIVES = {"all_reduce": "all_reduce", "all_gather_into_tensor": "all_gather",
                "reduce_scatter_tensor": "reduce_scatter", "all_to_all_single": "all_to_all", "broadcast": "broadcast"}
 PRECISIONS = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float8_e4m3fn": "fp8"}
@@ -106,6 +108,25 @@ def gemm_of(name, node, taken):
     return None
 
 
+def gemm_of_module(node, kind, taken, weights):
+    """(m, n, k, count) of a module that torch.fx keeps as one operation, or None if it has no weights but vectors. `weights` has
+    the shapes of its parameters. ValueError if it is not known what the module does with its weights."""
+    out, wide = shape_of(node), [shape for shape in weights if len(shape) > 1]
+    if not wide or kind in LOOKUPS:
+        return None
+    first = shape_of(taken[0]) if taken else None
+    if len(wide) == 1 and out and first:
+        weight = wide[0]
+        if kind == "linear":
+            return math.prod(out[:-1]), out[-1], weight[1], 1
+        if kind in ("conv1d", "conv2d", "conv3d"):
+            return math.prod(out) // out[-len(weight) + 1], weight[0], math.prod(weight[1:]), 1
+        if kind in ("convtranspose1d", "convtranspose2d", "convtranspose3d"):
+            return math.prod(first) // first[-len(weight) + 1], math.prod(weight[1:]), weight[0], 1
+    raise ValueError(f"'{node.target}' is a module '{kind}', which torch.fx keeps as one operation, so that its products are not in the "
+                     f"graph; expected the graph of torch.export.export or of torch.fx.experimental.proxy_tensor.make_fx")
+
+
 def text(value):
     """A text in YAML."""
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -113,7 +134,8 @@ def text(value):
 
 class Exporter:
     def __init__(self, graph_module, ranks, device, precision):
-        self.graph, self.ranks, self.device, self.precision = graph_module.graph, ranks, device, precision
+        self.module, self.graph = graph_module, graph_module.graph
+        self.ranks, self.device, self.precision = ranks, device, precision
         self.lines, self.ids, self.works, self.unknown = [], {}, [], []
 
     def forward(self):
@@ -124,7 +146,8 @@ class Exporter:
                 self.ids[node.name] = []
 
     def operator(self, node):
-        name, taken = operator_name(node), inputs_of(node)
+        module = self.module.get_submodule(node.target) if node.op == "call_module" else None
+        name, taken = type(module).__name__.lower() if module is not None else operator_name(node), inputs_of(node)
         after = sorted({one for source in taken for one in self.ids.get(source.name, [])})
         if name in COLLECTIVES:
             return self.collective(COLLECTIVES[name], node, taken, after)
@@ -134,7 +157,12 @@ class Exporter:
             self.ids[node.name] = after
             return None
         size = bytes_of(node) + sum(map(bytes_of, taken))
-        gemm = gemm_of(name, node, taken)
+        if module is not None:
+            weights = list(module.parameters())
+            gemm = gemm_of_module(node, name, taken, [list(weight.shape) for weight in weights])
+            size += bytes_of(node) if name in LOOKUPS else sum(one.numel() * one.element_size() for one in weights)
+        else:
+            gemm = gemm_of(name, node, taken)
         kernel = f"bytes: {size} B" if gemm is None else self.gemm_text(gemm, value_of(node), size)
         self.works.append((node.name, kernel))
         return self.item(node.name, f"compute: {{{kernel}}}", after)

@@ -77,7 +77,44 @@ def exported():
     return types.SimpleNamespace(graph_module=types.SimpleNamespace(graph=graph), state_dict={"w": Value(1024, 1024)})
 
 
+def symbolic(kind, into, out, *parameters):
+    """The graph of torch.fx.symbolic_trace and ShapeProp (`tensor_meta`) of one module of torch.nn, which it does not open."""
+    graph = Graph()
+    x = graph.add("placeholder", "x", None)
+    one = graph.add("call_module", "layers.0", None, x)
+    x.meta, one.meta = {"tensor_meta": into}, {"tensor_meta": out}
+    module = type(kind, (), {"parameters": lambda self: iter(parameters)})()
+    return types.SimpleNamespace(graph=graph, get_submodule={"layers.0": module}.__getitem__)
+
+
 class ExportTorch(weft_testing.ProgramTest):
+    def test_modules_that_torch_fx_keeps_as_one_operation(self):
+        """The same products and bytes as the operators within: y = x w' of (2 x 512) x 1024 by 1024 x 3072, and convolutions, of
+        which each element of the result (transposed: of the input) meets each weight of its group once."""
+        path = self.folder / "step.yaml"
+        for kind, into, out, parameters, kernel in (
+                ("Linear", (2, 512, 1024), (2, 512, 3072), [(3072, 1024), (3072,)],
+                 f"m: 1024, n: 3072, k: 1024, count: 1, bytes: {2 * (1024 * 1024 + 1024 * 3072 + 3072 * 1024 + 3072)} B"),
+                ("Conv2d", (2, 3, 224, 224), (2, 1024, 14, 14), [(1024, 3, 16, 16)],
+                 f"m: {2 * 14 * 14}, n: 1024, k: {3 * 16 * 16}, count: 1, bytes: {2 * (2 * 3 * 224**2 + 2 * 1024 * 14**2 + 1024 * 768)} B"),
+                ("ConvTranspose1d", (4, 512, 30), (4, 128, 62), [(512, 128, 4)],
+                 f"m: {4 * 30}, n: {128 * 4}, k: 512, count: 1, bytes: {2 * (4 * 512 * 30 + 4 * 128 * 62 + 512 * 128 * 4)} B"),
+                ("LayerNorm", (2, 512, 1024), (2, 512, 1024), [(1024,), (1024,)], f"{{bytes: {2 * (2 * 2 * 512 * 1024 + 2 * 1024)} B}}"),
+                ("GELU", (512, 1024), (512, 1024), [], f"{{bytes: {2 * 2 * 512 * 1024} B}}"),
+                # A row of the table for each row of the result, and not the table.
+                ("Embedding", (4, 32), (4, 32, 256), [(50000, 256)], f"{{bytes: {2 * (4 * 32 + 2 * 4 * 32 * 256)} B}}")):
+            with self.subTest(kind):
+                graph = symbolic(kind, Value(*into), Value(*out), *(Value(*shape) for shape in parameters))
+                self.assertEqual(export_torch.write_program(graph, path, train=False), 1)
+                self.assertIn(kernel, path.read_text())
+                path.unlink()
+        for kind, parameters in (("LSTM", [(256, 64), (256, 64)]), ("TransformerEncoderLayer", [(1536, 512), (512, 512)]),
+                                 ("Bilinear", [(8, 64, 64)])):
+            graph = symbolic(kind, Value(4, 8, 64), Value(4, 8, 64), *(Value(*shape) for shape in parameters))
+            with self.assertRaisesRegex(ValueError, rf"'layers.0' is a module '{kind.lower()}', .*; expected the graph of torch.export"):
+                export_torch.write_program(graph, path)
+            self.assertFalse(path.exists())
+
     def run_program(self):
         experiment = {"topology": weft_testing.STAR, "network": weft_testing.NETWORK, "simulation": {"seed": 1},
                       "workload": {"kind": "program", "file": str(self.folder / "step.yaml")},
